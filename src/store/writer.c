@@ -27,15 +27,18 @@ struct writer {
     void (*on_commit)(void *arg);
     void *arg;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards waiting, is_stopping, is_running, must_fold and runner */
+    pthread_mutex_t lock; /* guards waiting, what follows up to is_awaited, and runner */
     pthread_cond_t has_work;
     struct jobs waiting;
     bool is_stopping;
-    bool is_running;        /* a group is being run, by the thread or by the caller of one of its changes */
-    bool is_shared;         /* the last group had changes of several callers: the next one will have them too */
-    bool must_fold;         /* the log is long: the thread folds it before the next group */
-    atomic_bool is_folding; /* the thread folds beside groups, which callers run; set under the lock */
-    bool is_log_long;       /* after the commit of the present group; used by whoever has set is_running */
+    bool is_running;    /* a group is being run, by the thread or by the caller of one of its changes */
+    bool is_shared;     /* the last group had changes of several callers: the next one will have them too */
+    bool is_due;        /* the thread runs what waits; a begun change alone is not due */
+    bool must_fold;     /* the log is long: the thread folds it before the next group */
+    bool is_folding;    /* the thread folds beside groups, which callers run */
+    bool is_awaited;    /* the present group, by the thread, which has folded beside it and runs the next one */
+    bool is_log_long;   /* after the commit of the present group; used by whoever has set is_running */
+    atomic_int n_folds; /* on connections of their own, by any thread, at present */
     pthread_t runner;
     struct metric *n_commits, *group_size, *commit_seconds;
     int checkpoint_pages;
@@ -88,7 +91,7 @@ static bool wait_for_work(struct writer *w)
     bool has_work;
 
     pthread_mutex_lock(&w->lock);
-    while (w->is_running || (!w->waiting.first && !w->must_fold && !w->is_stopping))
+    while (w->is_running || (!w->is_due && !w->must_fold && !w->is_stopping))
         pthread_cond_wait(&w->has_work, &w->lock);
     has_work = w->waiting.first || !w->is_stopping;
     if (has_work)
@@ -106,9 +109,11 @@ static bool may_run_itself(struct writer *w, const struct writer_job *job)
 
     pthread_mutex_lock(&w->lock);
     is_free = !w->is_running && !job->is_taken;
-    may = is_free && (atomic_load(&w->is_folding) || (!w->is_shared && !w->must_fold));
+    may = is_free && (w->is_folding || (!w->is_shared && !w->must_fold && !w->is_awaited));
     if (may)
         begin_group(w);
+    else if (is_free)
+        w->is_due = true;
     pthread_mutex_unlock(&w->lock);
     if (is_free && !may)
         pthread_cond_signal(&w->has_work);
@@ -120,7 +125,7 @@ static void hand_over(struct writer *w)
 {
     struct writer_job *job = w->waiting.first;
 
-    if (!atomic_load(&w->is_folding) || !job || job->is_called)
+    if (!w->is_folding || !job || job->is_called)
         return;
     job->is_called = true;
     sem_post(&job->is_done);
@@ -135,7 +140,8 @@ static void end_group(struct writer *w, size_t n_changes)
     w->is_running = false;
     w->is_shared = n_changes > 1;
     w->must_fold = w->is_log_long;
-    must_wake = w->waiting.first || w->must_fold || w->is_stopping;
+    w->is_due = w->waiting.first != NULL;
+    must_wake = w->is_due || w->must_fold || w->is_awaited || w->is_stopping;
     hand_over(w);
     pthread_mutex_unlock(&w->lock);
     if (must_wake)
@@ -198,11 +204,11 @@ static int after_commit(void *arg, sqlite3 *handle, const char *name, int n_log_
     return SQLITE_OK;
 }
 
-/* While the thread folds beside groups, the last raise may be written into the file at any moment, so every change
- * raises the generation. */
+/* During a fold beside groups, the last raise may be written into the file at any moment, so every change raises the
+ * generation. */
 static bool must_raise(const struct writer *w)
 {
-    return w->instance && (atomic_load(&w->is_folding) || !fold_mark_holds(&w->raised, w->path));
+    return w->instance && (atomic_load(&w->n_folds) > 0 || !fold_mark_holds(&w->raised, w->path));
 }
 
 /* A failed note is not an error: the data is stored, and only the check at the next start is weaker. The next change
@@ -235,12 +241,15 @@ static void raise_alone(struct writer *w)
 static int fold_on_own(struct writer *w, struct err *e)
 {
     struct sql_db *own = NULL;
-    int r = sql_open(w->path, &(struct sql_options){ .busy_timeout_ms = 1 }, &own, e);
+    int r;
 
+    atomic_fetch_add(&w->n_folds, 1);
+    r = sql_open(w->path, &(struct sql_options){ .busy_timeout_ms = 1 }, &own, e);
     if (r == 0 &&
         sqlite3_wal_checkpoint_v2(sql_handle(own), "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) != SQLITE_OK)
         r = sql_fail(own, e, "the write-ahead log cannot be folded");
     sql_close(own);
+    atomic_fetch_sub(&w->n_folds, 1);
     return r;
 }
 
@@ -249,15 +258,17 @@ static void fold_beside(struct writer *w)
 {
     pthread_mutex_lock(&w->lock);
     w->is_running = false;
-    atomic_store(&w->is_folding, true);
+    w->is_folding = true;
     hand_over(w);
     pthread_mutex_unlock(&w->lock);
     for (int i = 0; i < WRITER_FOLDS_BESIDE; i++)
         fold_on_own(w, NULL); /* what fails is left for fold() */
     pthread_mutex_lock(&w->lock);
-    atomic_store(&w->is_folding, false);
+    w->is_folding = false;
+    w->is_awaited = true;
     while (w->is_running)
         pthread_cond_wait(&w->has_work, &w->lock);
+    w->is_awaited = false;
     begin_group(w);
     pthread_mutex_unlock(&w->lock);
 }
@@ -517,7 +528,13 @@ int writer_begin(struct writer *w, struct writer_job *job, struct err *e)
 
 void writer_hasten(struct writer_job *job)
 {
-    pthread_cond_signal(&job->writer->has_work);
+    struct writer *w = job->writer;
+
+    pthread_mutex_lock(&w->lock);
+    if (!job->is_taken)
+        w->is_due = true;
+    pthread_mutex_unlock(&w->lock);
+    pthread_cond_signal(&w->has_work);
 }
 
 /* Until the change is done, or is to be run by its caller. */

@@ -238,6 +238,36 @@ static void every_change_beside_a_fold_raises_the_generation(void **state)
     end(&s);
 }
 
+static void *fold_now(void *writer)
+{
+    struct err e = { 0 };
+
+    must(writer_fold(writer, &e), &e);
+    return NULL;
+}
+
+static void every_change_beside_a_fold_that_somebody_asked_for_raises_it_too(void **state)
+{
+    pthread_t thread;
+    struct story s;
+    int64_t before;
+
+    begin(&s, 1000);
+    before = generation_of(&s);
+    held_folds_begin();
+    assert_int_equal(pthread_create(&thread, NULL, fold_now, s.writer), 0);
+    held_folds_await();
+    change(&s);
+    assert_int_equal(generation_of(&s), before + 1);
+    change(&s);
+    assert_int_equal(generation_of(&s), before + 2);
+    held_folds_end();
+    pthread_join(thread, NULL);
+    s.other = sql_close(s.other);
+    writer_stop(s.writer);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +276,7 @@ int main(void)
         cmocka_unit_test(a_change_during_which_another_program_folds),
         cmocka_unit_test(any_number_of_changes_until_the_writer_s_own_checkpoint),
         cmocka_unit_test(every_change_beside_a_fold_raises_the_generation),
+        cmocka_unit_test(every_change_beside_a_fold_that_somebody_asked_for_raises_it_too),
         cmocka_unit_test(a_file_into_which_all_was_folded_has_lost_nothing),
     };
 

@@ -171,6 +171,70 @@ static void a_change_that_waits_when_a_fold_begins_is_stored_beside_it(void **st
     writer_stop(w);
 }
 
+struct held_change {
+    struct writer *writer;
+    pthread_t thread;
+    sem_t has_begun, may_end;
+};
+
+static int insert_long_when_told(struct sql_db *db, void *arg, struct err *e)
+{
+    struct held_change *held = arg;
+
+    sem_post(&held->has_begun);
+    if (held_folds_wait(&held->may_end) < 0)
+        return err_set(e, -ETIMEDOUT, "LATE", "nobody ended the change");
+    return insert_long(db, NULL, e);
+}
+
+static void *run_held_change(void *arg)
+{
+    struct held_change *held = arg;
+    struct err e = { 0 };
+
+    must(writer_run(held->writer, insert_long_when_told, held, &e), &e);
+    return NULL;
+}
+
+static void begin_held_change(struct held_change *held, struct writer *w)
+{
+    held->writer = w;
+    sem_init(&held->has_begun, 0, 0);
+    sem_init(&held->may_end, 0, 0);
+    assert_int_equal(pthread_create(&held->thread, NULL, run_held_change, held), 0);
+    assert_int_equal(held_folds_wait(&held->has_begun), 0);
+}
+
+static bool are_four_folded(void *path)
+{
+    return bytes_of(path) > 4 * N_LOG_BYTES;
+}
+
+/* The change begins the log anew, so that the log is short after it. */
+static void a_fold_goes_on_after_a_change_that_outlasts_it(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct writer_config config = { .path = f.file, .label = "last", .checkpoint_pages = 200, .folds_beside = true };
+    struct held_change held = { 0 };
+    struct writer *w = NULL;
+    struct err e = { 0 };
+
+    must(writer_start(&config, &w, &e), &e);
+    must(writer_run(w, make_long_table, NULL, &e), &e);
+    held_folds_begin();
+    for (int i = 0; i < 3; i++)
+        must(writer_run(w, insert_long, NULL, &e), &e);
+    held_folds_await();
+    held_folds_pass();
+    held_folds_await(); /* all is folded once */
+    begin_held_change(&held, w);
+    held_folds_end();
+    sem_post(&held.may_end);
+    pthread_join(held.thread, NULL);
+    assert_true(wait_until(are_four_folded, f.file)); /* without another change */
+    writer_stop(w);
+}
+
 static void *insert_many_long(void *writer)
 {
     struct err e = { 0 };
@@ -245,6 +309,7 @@ int main(void)
         cmocka_unit_test(changes_are_stored_while_a_long_log_is_folded_beside_them),
         cmocka_unit_test(a_log_that_is_folded_beside_many_changes_does_not_grow_with_them),
         cmocka_unit_test(a_change_that_waits_when_a_fold_begins_is_stored_beside_it),
+        cmocka_unit_test(a_fold_goes_on_after_a_change_that_outlasts_it),
         cmocka_unit_test(a_change_is_reported_before_a_long_log_is_folded),
         cmocka_unit_test(a_reader_that_keeps_the_log_long_holds_no_change_up),
         cmocka_unit_test(a_program_that_reads_after_a_fold_leaves_the_log_to_the_writer),
