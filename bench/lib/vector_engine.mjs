@@ -92,6 +92,8 @@ function effortsFor(graph, recalls) {
 
 // Engine and hnswlib in turns.
 async function besideGraph(what, file, truth, spec, asked) {
+    if (process.env.BENCH_HNSWLIB === 'none' || (isHard(spec) && process.env.BENCH_HNSWLIB !== 'all'))
+        return;
     const all = readRows(file, (spec.n + queries) * spec.dimensions);
     const built = await hnswlibIndex(all, spec.n, spec.dimensions);
     if (!built)
@@ -118,6 +120,8 @@ function faissAt(file, answers, { n, dimensions }) {
 }
 
 const targets = { 100: 0.2, 400: 0.6, 1000: 1.6 };      // ms, of 384 dimensions with structure, by thousands of rows
+
+const listsFrom = 1000;      // thousands of rows: the setting vectors.list_above_rows
 
 const isHard = ({ set }) => set === 'isotropic';
 const ms = (us) => us / 1000;
@@ -160,8 +164,17 @@ async function measureSet(spec) {
     engineRows(what, spec, asked.figures);
     if (process.env.BENCH_FAISS === 'all')
         besideFaiss(what, file, answers, spec, asked.figures);
-    if (process.env.BENCH_HNSWLIB === 'all' || (process.env.BENCH_HNSWLIB !== 'none' && !isHard(spec)))
-        await besideGraph(what, file, linesOf(answers), spec, asked);
+    await besideGraph(what, file, linesOf(answers), spec, asked);
+    await asked.close();
+    if (spec.thousands >= listsFrom)
+        await measureLists(what, file, answers, spec);
+}
+
+// The same rows in inverted lists, as the service keeps those of a namespace that is one row larger.
+async function measureLists(what, file, answers, spec) {
+    const asked = await engineInTurns(file, { ...spec, queries, listAbove: spec.n - 1 });
+    emit({ what: `${what}: engine with lists, recall ${percent(asked.figures.recall)}`, unit: 'ms', better: 'less', hearth: ms(asked.figures.cpu_p50_us) });
+    await besideGraph(`${what} with lists`, file, linesOf(answers), spec, asked);
     await asked.close();
 }
 

@@ -9,10 +9,12 @@ enum {
     LISTS_SAMPLE_TOP = 10,
     LISTS_STEP_ROWS = 8, /* between two looks at the pace */
     LISTS_WORTH = 4,     /* a query scans at most one list in LISTS_WORTH */
+    LISTS_CHEAP = 64,    /* up to one list in LISTS_CHEAP is scanned for a recall above the wanted one */
 };
 
 /* A margin for other queries, as the sample's rows helped to place the centres. */
 #define PROBES_MARGIN 1.25
+#define CHEAP_RECALL 0.9995
 
 struct lists *lists_free(struct lists *l)
 {
@@ -196,14 +198,24 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sets n_probes and recall from the sorted ranks. */
+/* The number of lists that have such a share of the ranks, which are sorted. */
+static size_t n_probes_for(const struct lists *l, const uint32_t *ranks, size_t n, double share)
+{
+    size_t wanted = MIN((size_t)ceil(share * (double)n), n);
+
+    if (wanted == 0)
+        return 1;
+    return MIN((size_t)((ranks[wanted - 1] + 1) * PROBES_MARGIN + 0.5), l->centres.n);
+}
+
+/* Sets n_probes and recall. */
 static void settle_probes(struct lists *l, uint32_t *ranks, size_t n, double target_recall)
 {
-    size_t wanted = MIN((size_t)ceil(target_recall * (double)n), n), n_found = 0;
+    size_t n_found = 0, n_cheap;
 
     qsort(ranks, n, sizeof(*ranks), by_number);
-    l->n_probes = n > 0 && wanted > 0 ? (size_t)((ranks[wanted - 1] + 1) * PROBES_MARGIN + 0.5) : 1;
-    l->n_probes = MIN(l->n_probes, l->centres.n);
+    n_cheap = MIN(n_probes_for(l, ranks, n, CHEAP_RECALL), l->centres.n / LISTS_CHEAP);
+    l->n_probes = MAX(n_probes_for(l, ranks, n, target_recall), n_cheap);
     while (n_found < n && ranks[n_found] < l->n_probes)
         n_found++;
     l->recall = n > 0 ? (double)n_found / (double)n : 1;

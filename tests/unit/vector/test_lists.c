@@ -1,5 +1,6 @@
 /* Inverted lists through the engine: recall, newer rows, removed rows, filters, replacement under load. */
 #include "vector/engine/engine.h"
+#include "vector/engine/lists.h"
 #include "vector/engine/quant.h"
 #include "rig.h"
 
@@ -162,6 +163,33 @@ static void recall_is_what_was_asked_for_on_every_kind_of_data(void **state)
         free(rows);
         rig_close(x);
     }
+}
+
+static size_t n_probes_of(struct rig *x)
+{
+    struct space *s = engine_take(engine_of(x->v), "ns");
+    size_t n = s->slab->lists->n_probes;
+
+    engine_give_back(engine_of(x->v), s);
+    return n;
+}
+
+/* One list of the 181 has the wanted tenth of the nearest rows. */
+static void lists_that_cost_little_raise_the_recall_above_the_wanted_one(void **state)
+{
+    enum { N_MANY = 12800 };
+    struct rig *x = open_listed();
+    float *rows = calloc((size_t)N_MANY * N_DIMENSIONS, sizeof(float));
+
+    x->config.target_recall = 0.1;
+    rig_reopen(x);
+    make_clustered(&(struct dice){ 41 }, rows, N_MANY);
+    put_rows(x, rows, 0, N_MANY);
+    settle(x);
+    assert_true(has_lists(x));
+    assert_int_equal(n_probes_of(x), 181 / 64);
+    free(rows);
+    rig_close(x);
 }
 
 static struct rig *open_clustered(float **ret_rows)
@@ -428,6 +456,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recall_is_what_was_asked_for_on_every_kind_of_data),
+        cmocka_unit_test(lists_that_cost_little_raise_the_recall_above_the_wanted_one),
         cmocka_unit_test(rows_newer_than_the_lists_are_found),
         cmocka_unit_test(removed_and_replaced_rows_leave_the_lists),
         cmocka_unit_test(gaps_are_closed_and_lists_go_with_the_rows),
