@@ -23,6 +23,8 @@ int run_settings(struct cli *cli, struct err *e)
         return r;
     setting = json_get(reply.json, cli->n_args ? "setting" : "settings");
     value = json_string(json_get(setting, "value"));
+    if (value.n == 0)
+        value = slice_of("empty");
     if (cli->is_json)
         cli_print_json(setting);
     else if (!cli->n_args)

@@ -93,6 +93,15 @@ test('keeping a setting says what counts, and from when', async (t) => {
     assert.equal(await said('llm.fallbacks', 'openai'), 'llm.fallbacks is openai. A flag outranks it: the empty value counts.\n');
 });
 
+test('a setting that is empty is shown as empty', async (t) => {
+    const h = await startHearth({ t, settings: { 'llm.fallbacks': '' } });
+    const shown = async (...args) => (await h.cli('settings', ...args)).stdout;
+    assert.equal(await shown('speech.voices'), 'empty (default)\n');
+    assert.equal(await shown('llm.fallbacks'), 'empty (flag)\n');
+    assert.equal(await shown('tasks.recovery_rows'), `${(await h.cliJson('settings', 'tasks.recovery_rows')).value} (default)\n`);
+    assert.equal((await h.cliJson('settings', 'speech.voices')).value, '');
+});
+
 test('a backup that is not there is told before anything else', async (t) => {
     const h = await startHearth({ t });
     await h.terminate();

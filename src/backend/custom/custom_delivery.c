@@ -41,6 +41,8 @@ int custom_deliveries_open(const struct custom_deliveries_config *c, struct cust
     d->config.net.is_leaving = &d->is_stopping;
     pthread_mutex_init(&d->lock, NULL);
     cond_init(&d->changed);
+    for (size_t i = 0; i < CUSTOM_ORDERS; i++)
+        pthread_mutex_init(&d->orders[i], NULL);
     *ret = d;
     return 0;
 }
@@ -69,6 +71,8 @@ struct custom_deliveries *custom_deliveries_close(struct custom_deliveries *d)
         return NULL;
     custom_deliveries_leave(d);
     custom_keeper_end(d);
+    for (size_t i = 0; i < CUSTOM_ORDERS; i++)
+        pthread_mutex_destroy(&d->orders[i]);
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);
     free(d->abbr);
@@ -266,6 +270,17 @@ static int find_open(struct custom_deliveries *d, const char *id, struct arena *
     return 0;
 }
 
+static int rearm(struct custom_deliveries *d, const struct app_delivery_row *row, struct err *e)
+{
+    pthread_mutex_t *order = custom_order_begin(d, row);
+    int r = store_app_deliveries_rearm(d->config.store, row->id, e);
+
+    if (r == 0)
+        custom_report(d, row, CUSTOM_WAITING, NULL);
+    custom_order_end(order);
+    return r;
+}
+
 int custom_delivery_retry(struct custom_deliveries *d, const char *id, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
@@ -273,17 +288,27 @@ int custom_delivery_retry(struct custom_deliveries *d, const char *id, struct er
     int r = find_open(d, id, a, &row, e);
 
     if (r == 0)
-        r = store_app_deliveries_rearm(d->config.store, id, e);
+        r = rearm(d, &row, e);
     if (r < 0)
         return r;
-    custom_report(d, &row, CUSTOM_WAITING, NULL);
     custom_deliveries_hasten(d, row.app_id);
     return custom_keeper_begin(d, e);
 }
 
-int custom_delivery_drop(struct custom_deliveries *d, const char *id, struct err *e)
+static int drop(struct custom_deliveries *d, const struct app_delivery_row *row, struct err *e)
 {
     static const char why[] = "A person dropped the end of the task.";
+    pthread_mutex_t *order = custom_order_begin(d, row);
+    int r = store_app_deliveries_drop(d->config.store, row->id, why, e);
+
+    if (r == 0)
+        custom_report(d, row, CUSTOM_DROPPED, why);
+    custom_order_end(order);
+    return r;
+}
+
+int custom_delivery_drop(struct custom_deliveries *d, const char *id, struct err *e)
+{
     AUTO(arena_freep) struct arena *a = arena_new();
     struct app_delivery_row row;
     struct backend_lease lease;
@@ -291,13 +316,12 @@ int custom_delivery_drop(struct custom_deliveries *d, const char *id, struct err
     int r = find_open(d, id, a, &row, e);
 
     if (r == 0)
-        r = store_app_deliveries_drop(d->config.store, id, why, e);
+        r = drop(d, &row, e);
     if (r < 0)
         return r;
     lease = custom_lease_of(&row);
     if (d->config.calls->release(d->config.arg, &lease, &lost) < 0)
         log_info("custom", NULL, "the lease of %s in %s is left to the recovery: %s", LOG_Q(row.row_id),
                  LOG_Q(row.table_name), LOG_Q(lost.text));
-    custom_report(d, &row, CUSTOM_DROPPED, why);
     return 0;
 }

@@ -18,6 +18,8 @@ struct custom_turn {
     struct custom_deliveries *d;
 };
 
+enum { CUSTOM_ORDERS = 16 };
+
 struct custom_deliveries {
     struct custom_deliveries_config config;
     char *abbr; /* owned; config.net.abbr */
@@ -28,6 +30,8 @@ struct custom_deliveries {
     pthread_cond_t changed;
     bool is_started, has_keeper, is_woken;
     struct custom_turn *turns; /* owned; apps leave the list when nothing is known about them */
+    /* By row: held from the store of a state until it has been reported, so that reports come in the same order. */
+    pthread_mutex_t orders[CUSTOM_ORDERS];
 };
 
 /* custom_keeper.c: the thread that chooses whose turn it is and keeps leases alive. */
@@ -43,6 +47,9 @@ void custom_keeper_end(struct custom_deliveries *d);
 int custom_send(struct custom_deliveries *d, const struct app_delivery_row *row, struct arena *a) MUST_CHECK;
 /* The end is over without the app: the lease was lost, or a person dropped it. */
 void custom_end_lost(struct custom_deliveries *d, const struct app_delivery_row *row, const char *why);
+/* Around a store of a state and its custom_report(). */
+pthread_mutex_t *custom_order_begin(struct custom_deliveries *d, const struct app_delivery_row *row);
+void custom_order_end(pthread_mutex_t *order);
 /* Tells the receiver of changes, the log and the metrics. */
 void custom_report(struct custom_deliveries *d, const struct app_delivery_row *row, enum custom_delivery_state state,
                    const char *error);

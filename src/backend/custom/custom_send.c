@@ -2,6 +2,7 @@
 #include "backend/custom/custom_delivery_private.h"
 #include "backend/custom/custom_request.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -11,6 +12,19 @@
 #include <string.h>
 
 enum { MOST_DOUBLINGS = 20, WHY_CHARS = 400 };
+
+pthread_mutex_t *custom_order_begin(struct custom_deliveries *d, const struct app_delivery_row *row)
+{
+    pthread_mutex_t *order = &d->orders[hash_fast(slice_of(row->row_id)) % CUSTOM_ORDERS];
+
+    pthread_mutex_lock(order);
+    return order;
+}
+
+void custom_order_end(pthread_mutex_t *order)
+{
+    pthread_mutex_unlock(order);
+}
 
 void custom_report(struct custom_deliveries *d, const struct app_delivery_row *row, enum custom_delivery_state state,
                    const char *error)
@@ -38,12 +52,14 @@ static void finish(struct custom_deliveries *d, const struct app_delivery_row *r
     const struct app_delivery_row end = {
         .id = row->id, .state = custom_delivery_state_name(state), .status = status, .error = error
     };
+    pthread_mutex_t *order = custom_order_begin(d, row);
     struct err e = { 0 };
     int r = store_app_deliveries_finish(d->config.store, &end, &e);
 
     if (r == 0)
         custom_report(d, row, state, error);
-    else if (r != -ENOENT)
+    custom_order_end(order);
+    if (r < 0 && r != -ENOENT)
         log_error("custom", NULL, "delivery %s cannot be recorded, so it will be sent again: %s", row->id,
                   LOG_Q(e.text));
 }
@@ -68,12 +84,14 @@ static void postpone(struct custom_deliveries *d, const struct app_delivery_row 
     const struct app_delivery_row next = {
         .id = row->id, .status = status, .error = error, .next_ms = clock_wall_ms() + wait_ms
     };
+    pthread_mutex_t *order = custom_order_begin(d, row);
     struct err e = { 0 };
     int r = store_app_deliveries_postpone(d->config.store, &next, &e);
 
     if (r == 0)
         custom_report(d, row, CUSTOM_WAITING, error);
-    else if (r != -ENOENT)
+    custom_order_end(order);
+    if (r < 0 && r != -ENOENT)
         log_error("custom", NULL, "delivery %s cannot be put off: %s", row->id, LOG_Q(e.text));
 }
 

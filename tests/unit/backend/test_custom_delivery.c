@@ -4,7 +4,7 @@
 #include "backend/custom/custom_delivery.h"
 #include "base/hash.h"
 
-enum { MOST_HEARD = 32 };
+enum { MOST_HEARD = 32, OVERTAKE_MS = 200 };
 
 /* Answers the webhook with the statuses in turn, the last one again and again. */
 struct app {
@@ -53,7 +53,9 @@ struct world {
     atomic_bool is_gone;  /* the app is not registered */
     atomic_int hold;      /* enum custom_hold, or an error */
     atomic_int n_beats, n_releases;
-    atomic_int last_state; /* of on_change */
+    atomic_int last_state;            /* of on_change */
+    atomic_bool is_dropped_when_dead; /* by a person, before the dead letter has been reported */
+    pthread_t person;
 };
 
 static int place(void *arg, const char *app_id, const char *table, struct arena *a, struct custom_place *ret,
@@ -86,9 +88,40 @@ static int release(void *arg, const struct backend_lease *l, struct err *e)
     return 0;
 }
 
+static void *drop_the_dead_letter(void *arg)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct custom_delivery_list list = { 0 };
+    struct world *w = arg;
+
+    assert_int_equal(custom_delivery_all(w->d, NULL, CUSTOM_DEAD, 0, a, &list, NULL), 0);
+    assert_int_equal(list.n, 1);
+    assert_int_equal(custom_delivery_drop(w->d, list.items[0].id, NULL), 0);
+    return NULL;
+}
+
+static bool is_dropped_reported(void *arg)
+{
+    return atomic_load(&((struct world *)arg)->last_state) == CUSTOM_DROPPED;
+}
+
+/* Gives the person time to overtake the report. */
+static void let_a_person_drop_it(struct world *w)
+{
+    int64_t until_ms = clock_mono_ms() + OVERTAKE_MS;
+
+    assert_int_equal(pthread_create(&w->person, NULL, drop_the_dead_letter, w), 0);
+    while (!is_dropped_reported(w) && clock_mono_ms() < until_ms)
+        sched_yield();
+}
+
 static void on_change(void *arg, const struct backend_lease *l, enum custom_delivery_state state, const char *error)
 {
-    atomic_store(&((struct world *)arg)->last_state, (int)state);
+    struct world *w = arg;
+
+    if (state == CUSTOM_DEAD && atomic_load(&w->is_dropped_when_dead))
+        let_a_person_drop_it(w);
+    atomic_store(&w->last_state, (int)state);
 }
 
 static const struct custom_delivery_calls calls = {
@@ -281,6 +314,22 @@ static void a_dropped_end_gives_its_lease_back(void **state)
     close_world(&w);
 }
 
+static void states_are_reported_in_the_order_in_which_they_are_stored(void **state)
+{
+    static const int statuses[] = { 400 };
+    struct world w;
+
+    open_world(&w, statuses, 1, 3);
+    atomic_store(&w.is_dropped_when_dead, true);
+    put_of(&w, "app", &lease, "{}");
+    wait_for(&w, CUSTOM_DROPPED);
+    pthread_join(w.person, NULL);
+    custom_deliveries_close(w.d); /* nothing is reported after it */
+    assert_true(is_dropped_reported(&w));
+    open_deliveries(&w, 3, false);
+    close_world(&w);
+}
+
 static void a_lost_lease_ends_the_tries_unsent(void **state)
 {
     static const int statuses[] = { 200 };
@@ -431,6 +480,7 @@ int main(void)
         cmocka_unit_test(a_refused_end_is_a_dead_letter_that_keeps_its_lease_and_can_be_tried_again),
         cmocka_unit_test(the_bound_of_tries_ends_them),
         cmocka_unit_test(a_dropped_end_gives_its_lease_back),
+        cmocka_unit_test(states_are_reported_in_the_order_in_which_they_are_stored),
         cmocka_unit_test(a_lost_lease_ends_the_tries_unsent),
         cmocka_unit_test(nothing_is_sent_while_the_row_cannot_be_read),
         cmocka_unit_test(a_row_that_the_try_without_an_answer_has_ended_is_delivered),
