@@ -14,6 +14,7 @@ enum {
     WRITER_BUSY_TIMEOUT_MS = 10000,
     WRITER_CHECKPOINT_PAGES = 1000,
     WRITER_FOLDS_BESIDE = 2, /* the second one folds what came during the first, so that little is left */
+    WRITER_FULL_HALVES = 5,  /* the log is full at so many halves of the size at which it is folded */
 };
 
 struct jobs {
@@ -35,9 +36,10 @@ struct writer {
     bool is_shared;     /* the last group had changes of several callers: the next one will have them too */
     bool is_due;        /* the thread runs what waits; a begun change alone is not due */
     bool must_fold;     /* the log is long: the thread folds it before the next group */
+    bool is_full;       /* the log has grown so much that no group runs beside a fold */
     bool is_folding;    /* the thread folds beside groups, which callers run */
     bool is_awaited;    /* the present group, by the thread, which has folded beside it and runs the next one */
-    bool is_log_long;   /* after the commit of the present group; used by whoever has set is_running */
+    int n_log_pages;    /* after the commit of the present group; used by whoever has set is_running */
     atomic_int n_folds; /* on connections of their own, by any thread, at present */
     pthread_t runner;
     struct metric *n_commits, *group_size, *commit_seconds;
@@ -103,13 +105,14 @@ static bool wait_for_work(struct writer *w)
 /* False: the change has been taken by a group, or will be by the next one. While several callers write, and when the
  * log must be folded first, the thread is woken instead: the changes that come until it runs share one commit. A thread
  * that folds beside groups runs none. */
-static bool may_run_itself(struct writer *w, const struct writer_job *job)
+static bool may_run_itself(struct writer *w, struct writer_job *job)
 {
     bool is_free, may;
 
     pthread_mutex_lock(&w->lock);
+    job->is_ended = true;
     is_free = !w->is_running && !job->is_taken;
-    may = is_free && (w->is_folding || (!w->is_shared && !w->must_fold && !w->is_awaited));
+    may = is_free && (w->is_folding ? !w->is_full : !w->is_shared && !w->must_fold && !w->is_awaited);
     if (may)
         begin_group(w);
     else if (is_free)
@@ -125,7 +128,9 @@ static void hand_over(struct writer *w)
 {
     struct writer_job *job = w->waiting.first;
 
-    if (!w->is_folding || !job || job->is_called)
+    while (job && !job->is_ended)
+        job = job->next;
+    if (!w->is_folding || w->is_full || !job || job->is_called)
         return;
     job->is_called = true;
     sem_post(&job->is_done);
@@ -139,7 +144,8 @@ static void end_group(struct writer *w, size_t n_changes)
     pthread_mutex_lock(&w->lock);
     w->is_running = false;
     w->is_shared = n_changes > 1;
-    w->must_fold = w->is_log_long;
+    w->must_fold = w->n_log_pages >= w->checkpoint_pages;
+    w->is_full = (int64_t)w->n_log_pages * 2 >= (int64_t)w->checkpoint_pages * WRITER_FULL_HALVES;
     w->is_due = w->waiting.first != NULL;
     must_wake = w->is_due || w->must_fold || w->is_awaited || w->is_stopping;
     hand_over(w);
@@ -200,7 +206,7 @@ static int after_commit(void *arg, sqlite3 *handle, const char *name, int n_log_
 {
     struct writer *w = arg;
 
-    w->is_log_long = n_log_pages >= w->checkpoint_pages;
+    w->n_log_pages = n_log_pages;
     return SQLITE_OK;
 }
 
@@ -282,7 +288,7 @@ static void fold(struct writer *w)
     sqlite3_wal_checkpoint_v2(sql_handle(w->db), "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     if (must_raise(w))
         raise_alone(w);
-    w->is_log_long = false;
+    w->n_log_pages = 0;
 }
 
 static int stamp_file(struct writer *w, struct err *e)
@@ -384,7 +390,7 @@ static void *writer_main(void *arg)
     if (w->folds_beside)
         thread_give_way(PRIO_MIN);
     while (wait_for_work(w)) {
-        if (w->is_log_long)
+        if (w->n_log_pages >= w->checkpoint_pages)
             fold(w);
         end_group(w, writer_n_waiting(w) > 0 ? commit_group(w) : 0);
     }

@@ -30,9 +30,10 @@ struct writer_config {
     /* Called on the thread that committed, after a commit that changed something (not while in a transaction). */
     void (*on_commit)(void *arg);
     void *arg;
-    int busy_timeout_ms;       /* how long to wait for another process's transaction; 0: 10000 */
-    int checkpoint_pages;      /* size of the write-ahead log at which it is folded into the file; 0: 1000 */
-    bool folds_beside;         /* most of a long log is folded beside changes, by a thread that gives way */
+    int busy_timeout_ms;  /* how long to wait for another process's transaction; 0: 10000 */
+    int checkpoint_pages; /* size of the write-ahead log at which it is folded into the file; 0: 1000 */
+    bool folds_beside; /* most of a long log is folded beside changes, by a thread that gives way; changes wait for it
+                          when the log has grown to 2.5 times that size meanwhile */
     struct instance *instance; /* borrowed; NULL: the file belongs to no instance */
     enum instance_file file;
     bool is_schema_trusted; /* see struct sql_options */
@@ -48,6 +49,7 @@ struct writer_job {
     struct writer *writer;
     struct writer_job *next;
     bool is_taken;  /* by a group */
+    bool is_ended;  /* its caller waits for it */
     bool is_called; /* to run the next group */
     int r;
     sem_t is_done;
