@@ -36,16 +36,21 @@ static const void *borrow_vector(struct sql_rows *rows, const struct vectors_db_
 }
 
 /* Columns row, vector. */
+static int visit_vector(struct sql_rows *rows, const struct vectors_db_space *space, vectors_db_visit *visit, void *arg,
+                        struct err *e)
+{
+    const void *vector = borrow_vector(rows, space);
+
+    return vector ? visit(arg, sql_int(rows, 0), vector, e) : damaged(sql_int(rows, 0), e);
+}
+
 static int visit_vectors(struct sql_rows *rows, const struct vectors_db_space *space, vectors_db_visit *visit,
                          void *arg, struct err *e)
 {
     int r, r_visit = 0;
 
-    while (r_visit == 0 && (r = sql_step(rows, e)) > 0) {
-        const void *vector = borrow_vector(rows, space);
-
-        r_visit = vector ? visit(arg, sql_int(rows, 0), vector, e) : damaged(sql_int(rows, 0), e);
-    }
+    while (r_visit == 0 && (r = sql_step(rows, e)) > 0)
+        r_visit = visit_vector(rows, space, visit, arg, e);
     return r_visit < 0 ? r_visit : MIN(r, 0);
 }
 
@@ -81,7 +86,9 @@ static int visit_one(struct vectors_db *db, const struct vectors_db_space *space
     int r;
 
     r = sql_query(reader_of(db), &rows, e, "SELECT row, vector FROM vectors WHERE row = ?", "i", row);
-    return r < 0 ? r : visit_vectors(rows, space, visit, arg, e);
+    if (r == 0)
+        r = sql_step(rows, e);
+    return r > 0 ? visit_vector(rows, space, visit, arg, e) : r;
 }
 
 int vectors_db_each(struct vectors_db *db, const struct vectors_db_space *space, const int64_t *rows, size_t n,

@@ -174,10 +174,10 @@ static size_t n_probes_of(struct rig *x)
     return n;
 }
 
-/* One list of the 181 has the wanted tenth of the nearest rows. */
+/* One list of the 128 has the wanted tenth of the nearest rows. */
 static void lists_that_cost_little_raise_the_recall_above_the_wanted_one(void **state)
 {
-    enum { N_MANY = 12800 };
+    enum { N_MANY = 6500 };
     struct rig *x = open_listed();
     float *rows = calloc((size_t)N_MANY * N_DIMENSIONS, sizeof(float));
 
@@ -187,7 +187,7 @@ static void lists_that_cost_little_raise_the_recall_above_the_wanted_one(void **
     put_rows(x, rows, 0, N_MANY);
     settle(x);
     assert_true(has_lists(x));
-    assert_int_equal(n_probes_of(x), 181 / 64);
+    assert_int_equal(n_probes_of(x), 128 / 64);
     free(rows);
     rig_close(x);
 }
