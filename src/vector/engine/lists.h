@@ -1,7 +1,7 @@
 /* Inverted lists: the rows of a slab grouped by the nearest of some centres, so that a query scans only a few groups.
  *
  * Built in the background over a view and never changed. The number of groups a query scans is chosen with a sample of
- * the rows as queries: enough groups to find the wanted share (`recall`) of their ten nearest.
+ * the rows as queries: at least enough groups to find the wanted share (`recall`) of their ten nearest.
  *
  *     r = lists_build(kernel, &view, target_recall, pace, &lists, &order);
  *     n = lists_choose(lists, kernel, &query, numbers);       slots of list i: starts[i] to starts[i + 1]

@@ -7,7 +7,6 @@
 enum {
     REGION_UNITS = 16, /* whose memory is allocated together, in large pages but for the first region of a slab */
     REGIONS = LIMIT_VECTOR_ROWS / SKETCH_UNIT_ROWS / REGION_UNITS,
-    UNIT_BLOCKS = SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS,
     COARSE_EIGHTHS = 3, /* of the signs */
     LANES = 8,          /* parallel sums, which a compiler may keep in registers */
 };
@@ -66,7 +65,7 @@ struct sketch_set *sketch_set_new(size_t n_dimensions, atomic_size_t *account)
 
 static size_t unit_bytes(const struct sketch_set *set)
 {
-    return UNIT_BLOCKS * (set->coarse_bytes + set->fine_bytes) + set->rotation.width * sizeof(float);
+    return SKETCH_UNIT_BLOCKS * (set->coarse_bytes + set->fine_bytes) + set->rotation.width * sizeof(float);
 }
 
 static size_t region_bytes(const struct sketch_set *set)
@@ -288,7 +287,7 @@ struct parts {
 
 static struct parts parts_of(const struct sketch_set *set, const struct sketch_region *region, size_t i)
 {
-    size_t coarse = UNIT_BLOCKS * set->coarse_bytes, fine = UNIT_BLOCKS * set->fine_bytes;
+    size_t coarse = SKETCH_UNIT_BLOCKS * set->coarse_bytes, fine = SKETCH_UNIT_BLOCKS * set->fine_bytes;
     float *centres = (float *)(void *)(region->memory + REGION_UNITS * (coarse + fine));
 
     return (struct parts){ region->memory + i * coarse, region->memory + REGION_UNITS * coarse + i * fine,
@@ -363,7 +362,7 @@ size_t sketch_image_bytes(size_t n_dimensions)
 
     if (!sketch_fits(n_dimensions))
         return 0;
-    return sizeof(struct image_head) + UNIT_BLOCKS * block_bytes_for(n_signs) + width * sizeof(float);
+    return sizeof(struct image_head) + SKETCH_UNIT_BLOCKS * block_bytes_for(n_signs) + width * sizeof(float);
 }
 
 static uint8_t *append(uint8_t *to, const void *bytes, size_t n)
@@ -379,8 +378,8 @@ void sketch_save(const struct sketch_set *set, size_t unit, uint8_t *ret_image)
                                u->most_radius,   u->mean_factor, u->most_scale };
 
     ret_image = append(ret_image, &head, sizeof(head));
-    ret_image = append(ret_image, u->coarse, UNIT_BLOCKS * set->coarse_bytes);
-    ret_image = append(ret_image, u->fine, UNIT_BLOCKS * set->fine_bytes);
+    ret_image = append(ret_image, u->coarse, SKETCH_UNIT_BLOCKS * set->coarse_bytes);
+    ret_image = append(ret_image, u->fine, SKETCH_UNIT_BLOCKS * set->fine_bytes);
     append(ret_image, u->centre, set->rotation.width * sizeof(float));
 }
 
@@ -402,8 +401,8 @@ static void restore_unit(struct sketch_set *set, const struct image_head *h, con
     struct sketch_region *region = set->regions[set->n / REGION_UNITS];
     struct parts parts = parts_of(set, region, set->n % REGION_UNITS);
 
-    image = take(image, parts.coarse, UNIT_BLOCKS * set->coarse_bytes);
-    image = take(image, parts.fine, UNIT_BLOCKS * set->fine_bytes);
+    image = take(image, parts.coarse, SKETCH_UNIT_BLOCKS * set->coarse_bytes);
+    image = take(image, parts.fine, SKETCH_UNIT_BLOCKS * set->fine_bytes);
     take(image, parts.centre, set->rotation.width * sizeof(float));
     region->units[set->n % REGION_UNITS] = (struct sketch_unit){ .centre_square = h->centre_square,
                                                                  .most_square = h->most_square,

@@ -8,7 +8,7 @@
  *     <row, query> = <c, v> + offset + factor * <s, v>
  *
  * but for a nearly normal error with the deviation factor * `spread` * |v - c|. From 1,536 dimensions on, s are the
- * signs of half of r's numbers. The coarse part of a sketch is the same with a quarter of these signs, which alone
+ * signs of half of r's numbers. The coarse part of a sketch is the same with three eighths of these signs, which alone
  * leave out most rows of clustered data.
  *
  * A set belongs to a slab. One thread at a time adds units; a unit's owner publishes it under its own lock. Others read
@@ -26,6 +26,7 @@
 
 enum {
     SKETCH_UNIT_ROWS = 4096,
+    SKETCH_UNIT_BLOCKS = SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS,
     SKETCH_LEAST_DIMENSIONS = 64,  /* rows of fewer dimensions are as small as their sketches */
     SKETCH_WIDE_DIMENSIONS = 1536, /* from here on half the signs */
     SKETCH_DENSITIES = 4,
@@ -48,9 +49,9 @@ struct sketch_shared_tries {
 };
 
 /* What the last query found: tries of sketches that had too many candidates, of coarse parts that left out too few
- * rows; rows that it scored by their codes. */
+ * rows, apart for queries with a filter; rows that it scored by their codes. */
 struct sketch_density {
-    struct sketch_shared_tries sketches, coarse;
+    struct sketch_shared_tries sketches, coarse, filtered_coarse;
     atomic_size_t n_scored;
 };
 

@@ -107,7 +107,7 @@ static void drop_waiting(struct sketch_scan *s)
 /* Scores the candidates with the highest bounds, so that there is a cut. */
 static void score_first(struct sketch_scan *s)
 {
-    size_t n = MIN(MAX((size_t)FIRST_SCORED, s->request->n_wanted + s->request->n_wanted / 2), s->n_waiting);
+    size_t n = MIN(sketch_n_first(s, FIRST_SCORED), s->n_waiting);
     struct candidate *chosen = xcalloc(n, sizeof(*chosen));
     struct best first;
 

@@ -34,12 +34,11 @@ static void pass_unit(struct sketch_scan *s, size_t from, size_t to, struct best
     float centre_dot = sketch_dot(u->centre, s->query.numbers, s->slab->sketches->rotation.width);
     struct sketch_probe probe = probe_of(s, u, centre_dot);
     size_t base = from - from % SKETCH_BLOCK_ROWS;
-    float *most = s->group.most + (base - s->group.from) / SKETCH_BLOCK_ROWS;
+    float *most = s->group.most + (base - s->group.base) / SKETCH_BLOCK_ROWS;
 
     for (; base < to; base += SKETCH_BLOCK_ROWS, most++) {
         _Alignas(64) float bounds[SKETCH_BLOCK_ROWS];
         struct sketch_block block = sketch_block_of(s->slab->sketches, u, base % SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS);
-
         uint64_t bits;
 
         probe.threshold = first->floor - centre_dot;
@@ -55,11 +54,12 @@ static void score_first(struct sketch_scan *s, const struct best *first)
     struct candidate *chosen = xcalloc(first->n, sizeof(*chosen));
 
     for (size_t i = 0; i < first->n; i++) {
-        size_t at = first->items[i].slot - s->group.from;
+        size_t at = first->items[i].slot - s->group.base;
 
         chosen[i] = (struct candidate){ first->items[i].score, first->items[i].slot };
         s->group.scored[at / SKETCH_BLOCK_ROWS] |= UINT64_C(1) << at % SKETCH_BLOCK_ROWS;
     }
+    s->cost += s->found_cost * first->n;
     sketch_score(s, chosen, first->n);
     free(chosen);
 }
@@ -69,7 +69,7 @@ void sketch_coarse_pass(struct sketch_scan *s)
     struct sketch_group *g = &s->group;
     struct best first;
 
-    best_init(&first, MAX((size_t)FIRST_SCORED, s->request->n_wanted + s->request->n_wanted / 2));
+    best_init(&first, sketch_n_first(s, FIRST_SCORED));
     first.floor = sketch_cut(s);
     memset(g->scored, 0, sizeof(g->scored));
     for (size_t from = g->from, end; from < g->to; from = end) {

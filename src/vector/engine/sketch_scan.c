@@ -80,16 +80,36 @@ static struct sight look_at(const struct sketch_scan *s, size_t unit)
     return sight;
 }
 
-/* Asks for the fine part of the next block of the unit that the coarse parts do not leave out. */
-static void fetch_next(const struct sketch_scan *s, const struct sight *sight, size_t base, size_t at)
+/* The place of a block in its group. */
+static size_t place_of(const struct sketch_group *g, size_t base)
 {
-    const struct sketch_set *set = s->slab->sketches;
-    size_t i = base % SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS;
+    return (base - g->base) / SKETCH_BLOCK_ROWS;
+}
 
-    for (i++, at++; i < SKETCH_UNIT_BLOCKS && s->group.most[at] <= sight->cut; i++, at++)
-        ;
-    if (i < SKETCH_UNIT_BLOCKS)
-        fetch_part(sketch_block_of(set, sight->unit, i).fine, 0, set->fine_bytes);
+/* Asks for the fine part of the next block of the unit that the coarse parts do not leave out. */
+static void fetch_next(const struct sketch_scan *s, const struct sight *sight, size_t base, size_t to)
+{
+    const struct sketch_group *g = &s->group;
+    const struct sketch_set *set = s->slab->sketches;
+
+    for (base += SKETCH_BLOCK_ROWS; base < to; base += SKETCH_BLOCK_ROWS)
+        if (g->most[place_of(g, base)] > sight->cut) {
+            size_t i = base % SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS;
+
+            fetch_part(sketch_block_of(set, sight->unit, i).fine, 0, set->fine_bytes);
+            return;
+        }
+}
+
+/* The wanted rows of a block. */
+static void pass_block(struct sketch_scan *s, const struct sight *sight, size_t base, uint64_t bits)
+{
+    if (n_rows_of(bits) <= SKETCH_FEW) {
+        s->cost += n_rows_of(bits) * ROW_COST;
+        sketch_candidates_add_few(s, base, bits);
+    } else {
+        scan_block(s, sight, base, bits, s->is_far && !s->group.has_coarse);
+    }
 }
 
 /* Rows of one unit. Returns how many blocks the coarse parts left out. */
@@ -97,24 +117,22 @@ static size_t scan_unit(struct sketch_scan *s, size_t from, size_t to)
 {
     struct sketch_group *g = &s->group;
     struct sight sight = look_at(s, from / SKETCH_UNIT_ROWS);
-    size_t n_left_out = 0, at = (from - from % SKETCH_BLOCK_ROWS - g->from) / SKETCH_BLOCK_ROWS;
+    size_t n_left_out = 0;
 
-    for (size_t base = from - from % SKETCH_BLOCK_ROWS; base < to; base += SKETCH_BLOCK_ROWS, at++) {
+    for (size_t base = from - from % SKETCH_BLOCK_ROWS; base < to; base += SKETCH_BLOCK_ROWS) {
         uint64_t bits = scan_bits(s->request, base, from, to);
 
         note_block(s, n_rows_of(bits));
-        if (g->has_coarse && g->most[at] <= sight.cut) {
+        if (g->has_coarse && g->most[place_of(g, base)] <= sight.cut) {
+            s->request->n_left_out += MIN(to, base + SKETCH_BLOCK_ROWS) - MAX(from, base);
             n_left_out++;
             continue;
         }
         if (g->has_coarse) {
-            bits &= ~g->scored[at];
-            fetch_next(s, &sight, base, at);
+            bits &= ~g->scored[place_of(g, base)];
+            fetch_next(s, &sight, base, to);
         }
-        if (n_rows_of(bits) <= SKETCH_FEW)
-            sketch_candidates_add_few(s, base, bits);
-        else
-            scan_block(s, &sight, base, bits, s->is_far && !g->has_coarse);
+        pass_block(s, &sight, base, bits);
         if (!sketch_has_many(s))
             continue;
         sketch_settle(s);
@@ -145,39 +163,48 @@ static void count_rows(struct sketch_tries *t, size_t n)
     t->rows_to_skip -= MIN(n, t->rows_to_skip);
 }
 
-/* Coarse parts are not tried on few units, which may lack what the nearest rows are similar to, nor for a few rows. */
-static bool pays_coarse(const struct sketch_scan *s)
+/* Coarse parts are not tried on rows of one unit, which may lack what the nearest rows are similar to, nor when a
+ * filter leaves out most rows. */
+static bool tries_coarse(const struct sketch_scan *s)
 {
     const struct sketch_group *g = &s->group;
     size_t n = 0;
 
-    if (!tries(&s->coarse) || s->group_units == 1)
+    if (!tries(&s->coarse) || g->to - g->from <= SKETCH_UNIT_ROWS)
         return false;
-    for (size_t base = g->from; s->request->is_filtered && base < g->to; base += SKETCH_BLOCK_ROWS)
+    for (size_t base = g->base; s->request->is_filtered && base < g->to; base += SKETCH_BLOCK_ROWS)
         n += n_rows_of(scan_bits(s->request, base, g->from, g->to));
     return !s->request->is_filtered || 2 * n >= g->to - g->from;
+}
+
+/* Returns what was spent on the coarse parts of the group. */
+static size_t pass_coarse(struct sketch_scan *s, size_t n_blocks)
+{
+    size_t before = s->cost;
+
+    s->cost += COARSE_COST * n_blocks;
+    sketch_coarse_pass(s);
+    return s->cost - before;
 }
 
 /* Rows of one group. */
 static void scan_group(struct sketch_scan *s, size_t from, size_t to)
 {
     struct sketch_group *g = &s->group;
-    size_t n_left_out = 0, n_blocks = (to - from + SKETCH_BLOCK_ROWS - 1) / SKETCH_BLOCK_ROWS;
+    size_t n_left_out = 0, spent = 0;
 
-    g->from = from - from % SKETCH_BLOCK_ROWS;
+    g->base = from - from % SKETCH_BLOCK_ROWS;
+    g->from = from;
     g->to = to;
-    g->has_coarse = pays_coarse(s);
-    if (g->has_coarse) {
-        s->cost += COARSE_COST * n_blocks;
-        sketch_coarse_pass(s);
-    }
+    g->has_coarse = tries_coarse(s);
+    if (g->has_coarse)
+        spent = pass_coarse(s, place_of(g, to + SKETCH_BLOCK_ROWS - 1));
     for (size_t end; from < to; from = end) {
         end = MIN(to, (from / SKETCH_UNIT_ROWS + 1) * SKETCH_UNIT_ROWS);
         n_left_out += scan_unit(s, from, end);
     }
-    s->request->n_left_out += n_left_out * SKETCH_BLOCK_ROWS;
     if (g->has_coarse)
-        note_coarse(s, to - g->from, n_left_out * BLOCK_COST < n_blocks * COARSE_COST);
+        note_coarse(s, to - g->from, n_left_out * BLOCK_COST < spent);
     else
         count_rows(&s->coarse, to - g->from);
 }
@@ -281,13 +308,18 @@ static void write_tries(struct sketch_shared_tries *to, const struct sketch_trie
     atomic_store_explicit(&to->rows_to_skip, t->rows_to_skip, memory_order_relaxed);
 }
 
+static struct sketch_shared_tries *coarse_tries(struct sketch_density *density, const struct scan_request *request)
+{
+    return request->is_filtered ? &density->filtered_coarse : &density->coarse;
+}
+
 static void recall_density(struct sketch_scan *s)
 {
     struct sketch_density *density = density_of(s->slab, s->request);
 
     if (!density)
         return;
-    s->coarse = read_tries(&density->coarse);
+    s->coarse = read_tries(coarse_tries(density, s->request));
     if (s->request->is_filtered)
         return;
     s->sketches = read_tries(&density->sketches);
@@ -300,7 +332,7 @@ static void note_density(const struct sketch_scan *s)
 
     if (!density)
         return;
-    write_tries(&density->coarse, &s->coarse);
+    write_tries(coarse_tries(density, s->request), &s->coarse);
     if (!s->request->is_filtered)
         write_tries(&density->sketches, &s->sketches);
 }
@@ -370,17 +402,18 @@ struct sketch_scan *sketch_scan_end(struct sketch_scan *s)
 /* --- requests that share a pass --- */
 
 /* Queries of the same kind try sketches again one for all: what it found holds for the others too. */
-static void take_over(struct sketch_scan *s, const struct sketch_scan *tried)
+static void take_over(struct sketch_scan *s, const struct sketch_scan *tried, size_t n_rows)
 {
     const struct sketch_density *density = typical_density_of(s->slab, s->request);
 
     if (!tried || !density || s->sketches.n_in_vain < 2 || density != typical_density_of(s->slab, tried->request))
         return;
     s->sketches.n_in_vain = tried->sketches.n_in_vain;
-    s->sketches.rows_to_skip = tried->sketches.rows_to_skip + SKETCH_UNIT_ROWS;
+    s->sketches.rows_to_skip = tried->sketches.rows_to_skip + n_rows;
 }
 
-/* One group: the first query that looks at its sketches reads them from memory. Queries that skip them share the codes.
+/* One group: the first query that reads all of its sketches reads them from memory. Queries that skip them share the
+ * codes.
  */
 static void pass_together(struct sketch_scan *const *scans, size_t n, size_t from, size_t to)
 {
@@ -393,15 +426,15 @@ static void pass_together(struct sketch_scan *const *scans, size_t n, size_t fro
         struct sketch_scan *s = scans[i];
 
         if (tries(&s->sketches))
-            take_over(s, tried);
+            take_over(s, tried, to - from);
         if (!tries(&s->sketches)) {
             skipping[n_skipping++] = s->request;
             count_skipped(s, to - from);
             continue;
         }
         s->is_far = is_far;
-        is_far = false;
         sketch_group_rows(s, from, to);
+        is_far = is_far && s->group.has_coarse;
         tried = tries(&s->sketches) ? tried : s;
     }
     if (n_skipping > 0)

@@ -14,7 +14,6 @@ enum {
     SKETCH_WAITING_FIRST = 1024, /* the same before the first are scored */
     SKETCH_PROBABLE_MAX = 16,    /* probable candidates that are scored together */
     SKETCH_GROUP_UNITS = 8, /* whose coarse parts are read before their fine ones, and stay in a processor's cache */
-    SKETCH_UNIT_BLOCKS = SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS,
     SKETCH_GROUP_BLOCKS = SKETCH_GROUP_UNITS * SKETCH_UNIT_BLOCKS,
 };
 
@@ -34,6 +33,7 @@ struct sight {
 /* Up to SKETCH_GROUP_UNITS units that follow each other, or a part of them. */
 struct sketch_group {
     size_t from, to;                      /* rows */
+    size_t base;                          /* the first row of the block of `from` */
     bool has_coarse;                      /* of each of its blocks: */
     float most[SKETCH_GROUP_BLOCKS];      /* what its rows score at most by their coarse parts */
     uint64_t scored[SKETCH_GROUP_BLOCKS]; /* rows that are scored already */
@@ -77,6 +77,12 @@ void sketch_score(struct sketch_scan *s, const struct candidate *list, size_t n)
 void sketch_candidates_add_few(struct sketch_scan *s, size_t base, uint64_t bits);
 void sketch_candidates_add(struct sketch_scan *s, const struct sight *sight, size_t base, uint64_t bits,
                            const float *bounds);
+/* How many of the highest bounds are scored first, so that there is a cut. */
+static inline size_t sketch_n_first(const struct sketch_scan *s, size_t least)
+{
+    return MAX(least, s->request->n_wanted + s->request->n_wanted / 2);
+}
+
 static inline bool sketch_has_many(const struct sketch_scan *s)
 {
     return s->n_waiting >= s->waiting_max || s->n_probable >= SKETCH_PROBABLE_MAX;

@@ -320,6 +320,39 @@ static void coarse_parts_leave_out_rows_that_are_far_away(void **state)
     free(rows);
 }
 
+/* Ranges as lists have them begin and end within blocks of rows. */
+static void ranges_that_begin_within_a_block_are_passed_once(void **state)
+{
+    enum { FIRST = SKETCH_UNIT_ROWS + 1030 };
+    vector *rows = calloc(N_ROWS, sizeof(*rows));
+    struct rig *x = open_sketched(3);
+    struct space *space = engine_take(engine_of(x->v), "ns");
+    struct vectors_db_space of;
+    struct slab_view view;
+    struct sketch_scan *scan;
+    struct sharing a;
+
+    make_in_order_of_clusters(&(struct dice){ 93 }, rows, N_ROWS);
+    put_many(x, rows, 0, N_ROWS);
+    settle(x);
+    space_view(space, &view, &of);
+    sharing_begin(&a, &view, rows[FIRST - 1], 5, NULL);
+    scan = sketch_scan_begin(kernel_best(), view.slab, &a.request);
+    sketch_scan_rows(scan, 0, FIRST);
+    sketch_scan_rows(scan, FIRST, N_ROWS);
+    sketch_scan_end(scan);
+    assert_true(a.request.n_left_out > 0);
+    qsort(a.best.items, a.best.n, sizeof(*a.best.items), by_slot);
+    for (size_t i = 1; i < a.best.n; i++)
+        assert_true(a.best.items[i].slot > a.best.items[i - 1].slot);
+    best_clear(&a.best);
+    quant_query_clear(&a.query);
+    slab_view_clear(&view);
+    engine_give_back(engine_of(x->v), space);
+    rig_close(x);
+    free(rows);
+}
+
 /* The rows whose sketches are read by queries that share a pass and find them of no use. */
 static size_t n_passed_in_vain(const struct slab_view *view, vector *queries)
 {
@@ -462,6 +495,7 @@ int main(void)
         cmocka_unit_test(crowds_of_equal_rows_are_told_apart_by_their_floats),
         cmocka_unit_test(requests_that_share_a_pass_get_their_own_answers),
         cmocka_unit_test(coarse_parts_leave_out_rows_that_are_far_away),
+        cmocka_unit_test(ranges_that_begin_within_a_block_are_passed_once),
         cmocka_unit_test(one_query_of_a_pass_tries_useless_sketches_for_all),
         cmocka_unit_test(a_query_for_many_rows_does_not_slow_the_next_for_few),
         cmocka_unit_test(units_are_sketched_under_load),
