@@ -59,7 +59,7 @@ static int make_file(const char *path, struct err *e)
     return code == SQLITE_OK ? 0 : err_set(e, -EIO, "STORE_ERROR", "%s: %s", path, sqlite3_errstr(code));
 }
 
-/* On the writer's thread: many changes in a row shall not hold up queries. */
+/* On the thread that opens the file; the writer's own thread gives way by itself (folds_beside). */
 static int tune_writer(struct sql_db *db, void *arg, struct err *e)
 {
     thread_give_way(PRIO_MIN);

@@ -5,17 +5,13 @@
 enum { FIRST_SCORED = 16 /* of a group, at least so many of those with the highest bounds */ };
 
 /* What one query asks of the coarse parts of a unit. */
-static struct sketch_probe probe_of(const struct sketch_scan *s, const struct sketch_unit *u, float centre_dot)
+static struct sketch_probe probe_of(const struct sketch_scan *s, const struct sight *sight)
 {
-    const struct sketch_set *set = s->slab->sketches;
-    float distance = sketch_distance(s, u, centre_dot, sketch_cut(s));
+    float distance = sketch_distance(s, sight->unit, sight->centre_dot, sketch_cut(s));
+    struct sketch_probe probe = sight->probe;
 
-    return (struct sketch_probe){ .tables = s->query.tables,
-                                  .n_signs = set->n_signs,
-                                  .n_coarse = set->n_coarse,
-                                  .delta = s->query.delta,
-                                  .add =
-                                      s->request->deviations * set->coarse_spread * distance - s->query.coarse_least };
+    probe.add = s->request->deviations * s->slab->sketches->coarse_spread * distance - s->query.coarse_least;
+    return probe;
 }
 
 static void offer(struct best *first, size_t base, uint64_t bits, const float *bounds, float centre_dot)
@@ -30,22 +26,21 @@ static void offer(struct best *first, size_t base, uint64_t bits, const float *b
 /* Rows of one unit. `first` keeps those with the highest bounds. */
 static void pass_unit(struct sketch_scan *s, size_t from, size_t to, struct best *first)
 {
-    const struct sketch_unit *u = sketch_unit_of(s->slab->sketches, from / SKETCH_UNIT_ROWS);
-    float centre_dot = sketch_dot(u->centre, s->query.numbers, s->slab->sketches->rotation.width);
-    struct sketch_probe probe = probe_of(s, u, centre_dot);
+    const struct sight *sight = sketch_sight_of(&s->group, from);
+    struct sketch_probe probe = probe_of(s, sight);
     size_t base = from - from % SKETCH_BLOCK_ROWS;
-    float *most = s->group.most + (base - s->group.base) / SKETCH_BLOCK_ROWS;
+    float *most = s->group.most + sketch_place_of(&s->group, base);
 
     for (; base < to; base += SKETCH_BLOCK_ROWS, most++) {
         _Alignas(64) float bounds[SKETCH_BLOCK_ROWS];
-        struct sketch_block block = sketch_block_of(s->slab->sketches, u, base % SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS);
+        struct sketch_block block = sketch_block_at(s->slab->sketches, sight->unit, base);
         uint64_t bits;
 
-        probe.threshold = first->floor - centre_dot;
+        probe.threshold = first->floor - sight->centre_dot;
         bits = s->request->sketch_kernel->coarse(&probe, block.coarse, s->is_far, bounds, most);
-        *most += centre_dot;
+        *most += sight->centre_dot;
         if (bits)
-            offer(first, base, bits & scan_bits(s->request, base, from, to), bounds, centre_dot);
+            offer(first, base, bits & scan_bits(s->request, base, from, to), bounds, sight->centre_dot);
     }
 }
 
@@ -73,7 +68,7 @@ void sketch_coarse_pass(struct sketch_scan *s)
     first.floor = sketch_cut(s);
     memset(g->scored, 0, sizeof(g->scored));
     for (size_t from = g->from, end; from < g->to; from = end) {
-        end = MIN(g->to, (from / SKETCH_UNIT_ROWS + 1) * SKETCH_UNIT_ROWS);
+        end = sketch_end_in_unit(from, g->to);
         pass_unit(s, from, end, &first);
     }
     score_first(s, &first);

@@ -57,7 +57,7 @@ static void scan_block(struct sketch_scan *s, const struct sight *sight, size_t 
 {
     _Alignas(64) float bounds[SKETCH_BLOCK_ROWS];
     const struct sketch_set *set = s->slab->sketches;
-    struct sketch_block block = sketch_block_of(set, sight->unit, base % SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS);
+    struct sketch_block block = sketch_block_at(set, sight->unit, base);
 
     s->cost += BLOCK_COST;
     if (is_far)
@@ -67,6 +67,7 @@ static void scan_block(struct sketch_scan *s, const struct sight *sight, size_t 
         sketch_candidates_add(s, sight, base, bits, bounds);
 }
 
+/* Without thresholds. */
 static struct sight look_at(const struct sketch_scan *s, size_t unit)
 {
     const struct sketch_set *set = s->slab->sketches;
@@ -76,14 +77,7 @@ static struct sight look_at(const struct sketch_scan *s, size_t unit)
     sight.probe = (struct sketch_probe){
         .tables = s->query.tables, .n_signs = set->n_signs, .n_coarse = set->n_coarse, .delta = s->query.delta
     };
-    set_thresholds(s, &sight);
     return sight;
-}
-
-/* The place of a block in its group. */
-static size_t place_of(const struct sketch_group *g, size_t base)
-{
-    return (base - g->base) / SKETCH_BLOCK_ROWS;
 }
 
 /* Asks for the fine part of the next block of the unit that the coarse parts do not leave out. */
@@ -93,10 +87,8 @@ static void fetch_next(const struct sketch_scan *s, const struct sight *sight, s
     const struct sketch_set *set = s->slab->sketches;
 
     for (base += SKETCH_BLOCK_ROWS; base < to; base += SKETCH_BLOCK_ROWS)
-        if (g->most[place_of(g, base)] > sight->cut) {
-            size_t i = base % SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS;
-
-            fetch_part(sketch_block_of(set, sight->unit, i).fine, 0, set->fine_bytes);
+        if (g->most[sketch_place_of(g, base)] > sight->cut) {
+            fetch_part(sketch_block_at(set, sight->unit, base).fine, 0, set->fine_bytes);
             return;
         }
 }
@@ -116,27 +108,28 @@ static void pass_block(struct sketch_scan *s, const struct sight *sight, size_t 
 static size_t scan_unit(struct sketch_scan *s, size_t from, size_t to)
 {
     struct sketch_group *g = &s->group;
-    struct sight sight = look_at(s, from / SKETCH_UNIT_ROWS);
+    struct sight *sight = sketch_sight_of(g, from);
     size_t n_left_out = 0;
 
+    set_thresholds(s, sight);
     for (size_t base = from - from % SKETCH_BLOCK_ROWS; base < to; base += SKETCH_BLOCK_ROWS) {
         uint64_t bits = scan_bits(s->request, base, from, to);
 
         note_block(s, n_rows_of(bits));
-        if (g->has_coarse && g->most[place_of(g, base)] <= sight.cut) {
+        if (g->has_coarse && g->most[sketch_place_of(g, base)] <= sight->cut) {
             s->request->n_left_out += MIN(to, base + SKETCH_BLOCK_ROWS) - MAX(from, base);
             n_left_out++;
             continue;
         }
         if (g->has_coarse) {
-            bits &= ~g->scored[place_of(g, base)];
-            fetch_next(s, &sight, base, to);
+            bits &= ~g->scored[sketch_place_of(g, base)];
+            fetch_next(s, sight, base, to);
         }
-        pass_block(s, &sight, base, bits);
+        pass_block(s, sight, base, bits);
         if (!sketch_has_many(s))
             continue;
         sketch_settle(s);
-        set_thresholds(s, &sight);
+        set_thresholds(s, sight);
     }
     return n_left_out;
 }
@@ -187,20 +180,29 @@ static size_t pass_coarse(struct sketch_scan *s, size_t n_blocks)
     return s->cost - before;
 }
 
+static void begin_group(struct sketch_scan *s, size_t from, size_t to)
+{
+    struct sketch_group *g = &s->group;
+
+    g->base = from - from % SKETCH_BLOCK_ROWS;
+    g->from = from;
+    g->to = to;
+    for (; from < to; from = sketch_end_in_unit(from, to))
+        *sketch_sight_of(g, from) = look_at(s, from / SKETCH_UNIT_ROWS);
+    g->has_coarse = tries_coarse(s);
+}
+
 /* Rows of one group. */
 static void scan_group(struct sketch_scan *s, size_t from, size_t to)
 {
     struct sketch_group *g = &s->group;
     size_t n_left_out = 0, spent = 0;
 
-    g->base = from - from % SKETCH_BLOCK_ROWS;
-    g->from = from;
-    g->to = to;
-    g->has_coarse = tries_coarse(s);
+    begin_group(s, from, to);
     if (g->has_coarse)
-        spent = pass_coarse(s, place_of(g, to + SKETCH_BLOCK_ROWS - 1));
+        spent = pass_coarse(s, sketch_place_of(g, to + SKETCH_BLOCK_ROWS - 1));
     for (size_t end; from < to; from = end) {
-        end = MIN(to, (from / SKETCH_UNIT_ROWS + 1) * SKETCH_UNIT_ROWS);
+        end = sketch_end_in_unit(from, to);
         n_left_out += scan_unit(s, from, end);
     }
     if (g->has_coarse)

@@ -32,8 +32,9 @@ struct sight {
 
 /* Up to SKETCH_GROUP_UNITS units that follow each other, or a part of them. */
 struct sketch_group {
-    size_t from, to;                      /* rows */
-    size_t base;                          /* the first row of the block of `from` */
+    size_t from, to; /* rows */
+    size_t base;     /* the first row of the block of `from` */
+    struct sight sights[SKETCH_GROUP_UNITS];
     bool has_coarse;                      /* of each of its blocks: */
     float most[SKETCH_GROUP_BLOCKS];      /* what its rows score at most by their coarse parts */
     uint64_t scored[SKETCH_GROUP_BLOCKS]; /* rows that are scored already */
@@ -63,6 +64,30 @@ struct sketch_scan {
     struct candidate waiting[SKETCH_WAITING_MAX + SKETCH_BLOCK_ROWS];
     struct candidate probable[SKETCH_PROBABLE_MAX + SKETCH_BLOCK_ROWS];
 };
+
+/* The end of the rows of a range that are in the same unit as `from`. */
+static inline size_t sketch_end_in_unit(size_t from, size_t to)
+{
+    return MIN(to, (from / SKETCH_UNIT_ROWS + 1) * SKETCH_UNIT_ROWS);
+}
+
+/* The place of a block in its group. */
+static inline size_t sketch_place_of(const struct sketch_group *g, size_t base)
+{
+    return (base - g->base) / SKETCH_BLOCK_ROWS;
+}
+
+static inline struct sight *sketch_sight_of(struct sketch_group *g, size_t row)
+{
+    return &g->sights[row / SKETCH_UNIT_ROWS - g->from / SKETCH_UNIT_ROWS];
+}
+
+/* The block of the unit that begins at row `base`. */
+static inline struct sketch_block sketch_block_at(const struct sketch_set *set, const struct sketch_unit *u,
+                                                  size_t base)
+{
+    return sketch_block_of(set, u, base % SKETCH_UNIT_ROWS / SKETCH_BLOCK_ROWS);
+}
 
 /* --- sketch_candidates.c --- */
 

@@ -38,15 +38,6 @@ static size_t skip_string(struct slice text, size_t at)
     return MIN(at + 1, text.n);
 }
 
-static size_t count_digits(struct slice text, size_t at)
-{
-    size_t n = 0;
-
-    while (at + n < text.n && text.p[at + n] >= '0' && text.p[at + n] <= '9')
-        n++;
-    return n;
-}
-
 /* jsonb writes 1e30 with all its digits: integers beyond 64 bits get a decimal point, so that they are read as doubles
  * again. */
 static struct slice with_points(struct arena *a, struct slice text)
@@ -55,7 +46,7 @@ static struct slice with_points(struct arena *a, struct slice text)
     size_t n = 0, at = 0;
 
     while (at < text.n) {
-        size_t n_digits = count_digits(text, at),
+        size_t n_digits = slice_digits((struct slice){ text.p + at, text.n - at }),
                end = text.p[at] == '"' ? skip_string(text, at) : at + MAX(n_digits, (size_t)1);
         char before = at > 0 ? text.p[at - 1] : ' ', after = end < text.n ? text.p[end] : ' ';
 
