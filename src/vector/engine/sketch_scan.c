@@ -1,4 +1,5 @@
 #include "vector/engine/sketch_scan_private.h"
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -460,6 +461,7 @@ static void scan_together(const struct kernel *kernel, const struct slab *slab, 
     struct sketch_scan *scans[SCAN_BATCH];
     size_t n_units = SIZE_MAX;
 
+    assert(n > 0);
     for (size_t i = 0; i < n; i++) {
         scans[i] = sketch_scan_begin(kernel, slab, requests[i]);
         scans[i]->n_sharing = n;
