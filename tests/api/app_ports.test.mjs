@@ -4,6 +4,7 @@ import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { startHearth, until } from './harness.mjs';
 import { admin, newApp, refused, refusedFields, unique } from './kit.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 let h;
 before(async () => { h = await startHearth({ settings: { 'apps.restart_backoff_ms': 20 } }); });
@@ -11,15 +12,6 @@ after(() => h.stop());
 
 const state = async (app) => (await admin(h, 'GET', `/api/apps/${app}`)).app;
 const sleeper = (more) => ({ name: unique('fixed'), app_type: 'custom', config: { command: '/bin/sh', args: ['-c', 'echo "port $SVC_PORT {port}"; exec sleep 600'], ...more } });
-
-// A port of this machine that was free a moment ago.
-async function freePort() {
-    const server = net.createServer().listen(0, '127.0.0.1');
-    await new Promise((done) => server.once('listening', done));
-    const { port } = server.address();
-    await new Promise((done) => server.close(done));
-    return port;
-}
 
 test('an app with a port of its own gets that port, and its home is shown with it', async () => {
     const port = await freePort();

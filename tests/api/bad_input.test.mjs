@@ -367,10 +367,10 @@ describe('slow clients', () => {
     test('a head that drips is not kept alive by its drops', async (t) => {
         const one = await startHearth({ t, settings: brief });
         const drops = Array.from({ length: 99 }, (_, i) => ['x', 500, `${i}: 1\r\n`]).flat();       // 50 s in all
-        const started = Date.now();
+        const started = performance.now();
         const { status } = readReply(await one.raw(['GET /healthz HTTP/1.1\r\nhost: localhost\r\n', ...drops]), 'dripping head');
         assert.equal(status, 408);
-        assert.ok(Date.now() - started < 40_000, 'the last drop was not waited for');
+        assert.ok(performance.now() - started < 40_000, 'the last drop was not waited for');
     });
 
     test('a body that does not come whole in time is 408, however it drips', async (t) => {

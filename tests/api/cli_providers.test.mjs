@@ -110,12 +110,12 @@ test('a default provider that takes the question and never answers is told after
         if (isAwake)
             socket.end(responseBytes({ object: 'list', data: [{ id: 'late-model' }] }));
         else
-            socket.on('close', () => closed.push(Date.now())).on('end', () => socket.end());
+            socket.on('close', () => closed.push(performance.now())).on('end', () => socket.end());
     });
     const h = await startHearth({ t });
     const key = await newKey(h);
     await said(h, 'provider', 'add', 'generic-openai', '--name', 'mute', '--base-url', `${peer.url}/v1`, '--model', 'm');
-    const began = Date.now(), doctor = await h.cli('doctor');
+    const began = performance.now(), doctor = await h.cli('doctor');
     assert.match(doctor.stdout, /^FAIL {2}provider +mute, a default, did not answer within 2 s$/m);
     await until(() => closed.length === 1, { what: 'the doctor has hung up' });
     assert.ok(closed[0] - began >= 1900, `the doctor waited ${closed[0] - began} ms`);

@@ -52,14 +52,14 @@ function isStall(line, clockAheadMs) {
 
 process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
 
-// Resolves with the first truthy value of condition(), asked again every few milliseconds; throws when the deadline passes.
+// Resolves with the first truthy value of condition(), asked again every few milliseconds; throws when the deadline passes (of a clock that nobody sets).
 export async function until(condition, { deadlineMs = waitDeadlineMs, what = String(condition), everyMs = 10 } = {}) {
-    const end = Date.now() + deadlineMs;
+    const end = performance.now() + deadlineMs;
     for (;;) {
         const value = await condition();
         if (value)
             return value;
-        if (Date.now() > end)
+        if (performance.now() > end)
             throw new Error(`not within ${deadlineMs} ms: ${what}`);
         await new Promise((done) => setTimeout(done, everyMs));
     }

@@ -183,9 +183,9 @@ export async function awayFromMidnight(awayMs = 180_000) {
         await pause(leftMs + 1000);
 }
 
-// Retry-After of a limit of a minute that a request at `began` or later has reached: 60 to 61 seconds after that request.
+// Retry-After of a limit of a minute that a request at `began` (of performance.now()) or later has reached: 60 to 61 seconds after that request.
 export function isRestOfMinute(seconds, began) {
-    const passed = (Date.now() - began) / 1000;
+    const passed = (performance.now() - began) / 1000;
     return seconds >= 60 - passed - 1 && seconds <= 61;
 }
 

@@ -77,7 +77,7 @@ function limited(reply, text) {
 test('the third request of a minute is refused with the limit and the time until there is room', async (t) => {
     const h = await start(t, { 'limits.requests_a_minute': 2 });
     const { call } = await newKey(h);
-    const began = Date.now();
+    const began = performance.now();
     assert.equal((await chat(call)).status, 200);
     assert.equal((await chat(call)).status, 200);
     const before = arrivals;

@@ -187,8 +187,8 @@ export class Fleet {
     // For stormMs, one of these methods after the other, chosen by weight; how often each.
     storm(stormMs, weights, pauses = [100, 700]) { return this.#beside(this.#storm(stormMs, weights, pauses)); }
     async #storm(stormMs, weights, [least, most]) {
-        const end = Date.now() + stormMs, counts = Object.fromEntries(Object.keys(weights).map((what) => [what, 0]));
-        while (Date.now() < end && !this.isOver) {
+        const end = performance.now() + stormMs, counts = Object.fromEntries(Object.keys(weights).map((what) => [what, 0]));
+        while (performance.now() < end && !this.isOver) {
             await pause(this.chance.between(least, most));
             const what = this.chance.weighted(weights);
             counts[what]++;

@@ -255,8 +255,8 @@ class Storm {
 
     // The requests of the administrator are answered unless the service ends, which only this loop does.
     async rage(weights) {
-        const end = Date.now() + stormMs;
-        for (let did = ''; Date.now() < end;) {
+        const end = performance.now() + stormMs;
+        for (let did = ''; performance.now() < end;) {
             await pause(this.chance.between(0, 150));
             did = this.chance.weighted(weights);
             await this[did]();

@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '../tools/ports.mjs';
 import { Ledger } from './chaos.mjs';
 
 const inputSchema = { type: 'object', properties: { id: { type: 'string' }, wait_ms: { type: 'number' } }, required: ['id'] };
@@ -65,7 +66,8 @@ async function sessionOverHttp(name, ledger, sessions) {
 // {port, url, open(), close()}; close() breaks every connection and forgets every session, open() takes the same port.
 export async function marksOverHttp(name, ledger) {
     const sessions = new Map();
-    let server, port = 0;
+    const port = await freePort();
+    let server;
     const answer = async (req, res) => {
         const id = req.headers['mcp-session-id'];
         if (id && !sessions.has(id))
@@ -75,7 +77,6 @@ export async function marksOverHttp(name, ledger) {
     const open = async () => {
         server = http.createServer((req, res) => answer(req, res).catch(() => res.destroy()));
         await new Promise((done, failed) => server.on('error', failed).listen(port, '127.0.0.1', done));
-        ({ port } = server.address());
     };
     const close = async () => {
         const closed = new Promise((done) => server.close(done));

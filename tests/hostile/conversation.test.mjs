@@ -69,7 +69,7 @@ async function fuzz(source, firstSeed, endMs) {
     const around = [];
     let next = firstSeed, nConversations = 0, nAnswers = 0;
     const lane = async () => {
-        while (Date.now() < endMs) {
+        while (performance.now() < endMs) {
             const n = await oneConversation(source, around, makeConversation(source, next++));
             nAnswers += n;
             nConversations++;
@@ -97,12 +97,12 @@ async function givesBack(source, before) {
 
 async function campaign(t, firstSeed, forSeconds) {
     const source = await startSource(t);
-    const { next: warmed } = await fuzz(source, firstSeed, Date.now() + 1000);
+    const { next: warmed } = await fuzz(source, firstSeed, performance.now() + 1000);
     await givesBack(source, held(source.h));
     const before = held(source.h), beforeKib = residentKib(source.h.pid);
-    const endMs = Date.now() + forSeconds * 1000;
+    const endMs = performance.now() + forSeconds * 1000;
     const victim = (async () => {
-        while (Date.now() < endMs)
+        while (performance.now() < endMs)
             await Promise.all([source.victim.talk(), pause(200)]);
     })();
     const done = await fuzz(source, warmed, endMs);

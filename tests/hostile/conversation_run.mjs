@@ -73,10 +73,10 @@ class Line {
 
     // Until the service has said what it has to say; a request that is not whole has no answer, so silence ends the wait too.
     async settle() {
-        const begun = Date.now(), before = this.settled ?? 0;
-        for (let seen = -1; !this.talk.isClosed && Date.now() < begun + answerMs;) {
+        const begun = performance.now(), before = this.settled ?? 0;
+        for (let seen = -1; !this.talk.isClosed && performance.now() < begun + answerMs;) {
             const isSilent = this.talk.received.length === before;
-            if (isSilent ? Date.now() > begun + firstMs : seen === this.talk.received.length)
+            if (isSilent ? performance.now() > begun + firstMs : seen === this.talk.received.length)
                 break;
             seen = this.talk.received.length;
             await pause(quietMs);

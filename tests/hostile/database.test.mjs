@@ -89,12 +89,13 @@ test('every lie about rows is an error that names it, and the next call is serve
     const stored = await insert(app, { n: 1 });
     for (const [what, lie, reason] of lies) {
         db.lies.push([/ORDER BY created_at DESC, seq DESC LIMIT \$3/, lie]);
-        const began = Date.now(), reply = await app('GET', '/activities?limit=4');
+        const began = performance.now(), reply = await app('GET', '/activities?limit=4');
         const told = `${what}: ${reply.status} ${reply.text.slice(0, 300)}`;
         assert.ok([413, 502, 503].includes(reply.status), told);
         assert.match(reply.body.error, reason, told);
         assert.ok(reply.text.length < 2000 && !('admin' in reply.body), told);
-        assert.ok(Date.now() - began < 15_000, `${what} took ${Date.now() - began} ms`);
+        const tookMs = Math.round(performance.now() - began);
+        assert.ok(tookMs < 15_000, `${what} took ${tookMs} ms`);
         db.lies.length = 0;
         const after = await until(async () => { const next = await app('GET', '/activities'); return next.status === 200 && next; }, { what: `rows after ${what}` });
         assert.deepEqual(after.body.data.map((one) => one.id), [stored.id]);

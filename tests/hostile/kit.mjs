@@ -180,12 +180,12 @@ class Conversation {
 
     // Waits for the first truthy value of look(); throws after the deadline. A closed connection is looked at once more.
     async wait(look, { deadlineMs = 60_000, what = String(look) } = {}) {
-        const end = Date.now() + deadlineMs;
+        const end = performance.now() + deadlineMs;
         for (;;) {
             const value = look(this);
             if (value)
                 return value;
-            const leftMs = end - Date.now();
+            const leftMs = end - performance.now();
             if (this.isClosed || leftMs <= 0)
                 throw new Error(`${this.isClosed ? 'closed' : `not within ${deadlineMs} ms`}: ${what}; received ${JSON.stringify(this.received.toString('latin1').slice(0, 300))}`);
             await new Promise((done) => {

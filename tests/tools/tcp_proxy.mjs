@@ -18,6 +18,7 @@
 //     double     a second connection to the server is sent the same bytes, and its answers are swallowed: each request arrives twice. Decided when the
 //                connection begins. (Bytes within one connection are not repeated: TCP does not, and no protocol without a checksum could tell.)
 import net from 'node:net';
+import { freePort } from './ports.mjs';
 
 //
 // Bytes may be changed on their way: reader(cut) is asked for each connection and gives {toServer, toClient}, functions of the bytes that came, which
@@ -25,7 +26,8 @@ import net from 'node:net';
 
 export async function startTcpProxy(t, target, { isOpen = true, reader = () => ({}) } = {}) {
     const pairs = new Set(), counts = {};
-    let isHanging = false, fateOf = null, port = 0, listener = null;
+    const port = await freePort();
+    let isHanging = false, fateOf = null, listener = null;
 
     const strike = {
         cut: (pair) => pair.end(),
@@ -110,8 +112,7 @@ export async function startTcpProxy(t, target, { isOpen = true, reader = () => (
     };
     const cutThose = (which) => [...pairs].filter(which).forEach((pair) => pair.end());
     const proxy = {
-        counts,
-        get port() { return port; },
+        counts, port,
         hang() { isHanging = true; },
         pass() {
             isHanging = false;
@@ -129,7 +130,7 @@ export async function startTcpProxy(t, target, { isOpen = true, reader = () => (
         },
         open: () => new Promise((done, failed) => {
             listener = net.createServer({ allowHalfOpen: true }, accept).on('error', failed);
-            listener.listen(port, '127.0.0.1', () => done(port = listener.address().port));
+            listener.listen(port, '127.0.0.1', done);
         }),
         close: () => new Promise((done) => {
             listener.close(done);

@@ -4,7 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { freePort, missingPromise, pagesWithTour, plainShellBlocks, readersPath, readTour, Shell, untilMs } from './tour.mjs';
+import { freePort } from '../tools/ports.mjs';
+import { missingPromise, pagesWithTour, plainShellBlocks, readersPath, readTour, Shell, untilMs } from './tour.mjs';
 
 const root = resolve(import.meta.dirname, '../..');
 const pages = pagesWithTour(root);
@@ -25,10 +26,10 @@ async function once(shell, step) {
 }
 
 async function untilRight(shell, step) {
-    const end = Date.now() + untilMs;
+    const end = performance.now() + untilMs;
     for (;;) {
         const wrong = await once(shell, step);
-        if (wrong === null || Date.now() > end)
+        if (wrong === null || performance.now() > end)
             return wrong;
         await new Promise((go) => setTimeout(go, 100));
     }

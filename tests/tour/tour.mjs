@@ -5,7 +5,6 @@
 //   ```sh tour until     repeated until it exits 0 and prints what it promises, at most 20 s
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { projectFiles } from '../tools/tree.mjs';
 
@@ -73,15 +72,6 @@ export function missingPromise(expected, output) {
     return null;
 }
 
-export function freePort() {
-    return new Promise((done) => {
-        const server = createServer().listen(0, '127.0.0.1', () => {
-            const { port } = server.address();
-            server.close(() => done(port));
-        });
-    });
-}
-
 // A bash that keeps its variables and folder between steps. `replace` is applied to every command.
 export class Shell {
     #child;
@@ -114,16 +104,16 @@ export class Shell {
         const from = this.#output.length;
         const quoted = `'${text.replaceAll("'", "'\\''")}'`;
         this.#child.stdin.write(`set -o pipefail; trap 'tour_failed=$?' ERR; tour_failed=0\neval ${quoted} </dev/null\nprintf '\\n%s %d\\n' ${mark} "$(( $? ? $? : tour_failed ))"\n`);
-        const end = Date.now() + deadlineMs;
+        const end = performance.now() + deadlineMs;
         for (;;) {
             const output = this.#output.slice(from);
             const found = output.match(new RegExp(`\\n${mark} (\\d+)\\n`));
             if (found)
                 return { code: Number(found[1]), output: output.slice(0, found.index) };
-            if (this.#isOver || Date.now() > end)
+            if (this.#isOver || performance.now() > end)
                 return { code: this.#isOver ? 255 : 254, output };
             await new Promise((go) => {
-                const timer = setTimeout(go, Math.max(1, end - Date.now()));
+                const timer = setTimeout(go, Math.max(1, end - performance.now()));
                 this.#wake = () => {
                     clearTimeout(timer);
                     go();
