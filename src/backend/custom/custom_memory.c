@@ -1,18 +1,23 @@
-/* A table of fixed size in which a newer row may take the place of another: what is forgotten here costs a look at the
- * row, never a promise. */
+/* The rows whose notes were put last, LIMIT_CUSTOM_NOTES of them. A further row takes the place of the one whose note
+ * was put longest ago: what is forgotten here costs a look at the row, never a promise. */
 #include "backend/custom/custom_private.h"
 #include "base/hash.h"
 
 #include <stdlib.h>
+#include <sys/queue.h>
 
 struct note {
-    char *key; /* owned: table and id; NULL: empty */
+    char *key;         /* owned: table and id */
+    struct note *next; /* of the same bucket */
+    TAILQ_ENTRY(note) by_age;
     struct custom_lease_note note;
 };
 
 struct custom_memory {
     pthread_mutex_t lock;
-    struct note notes[LIMIT_CUSTOM_NOTES];
+    struct note notes[LIMIT_CUSTOM_NOTES], *buckets[LIMIT_CUSTOM_NOTES];
+    size_t n;                  /* notes in use */
+    TAILQ_HEAD(, note) by_age; /* the oldest first */
 };
 
 struct custom_memory *custom_memory_new(void)
@@ -20,6 +25,7 @@ struct custom_memory *custom_memory_new(void)
     struct custom_memory *m = xcalloc(1, sizeof(*m));
 
     pthread_mutex_init(&m->lock, NULL);
+    TAILQ_INIT(&m->by_age);
     return m;
 }
 
@@ -27,7 +33,7 @@ struct custom_memory *custom_memory_free(struct custom_memory *m)
 {
     if (!m)
         return NULL;
-    for (size_t i = 0; i < LIMIT_CUSTOM_NOTES; i++)
+    for (size_t i = 0; i < m->n; i++)
         free(m->notes[i].key);
     pthread_mutex_destroy(&m->lock);
     free(m);
@@ -40,36 +46,65 @@ static char *key_of(struct arena *a, const char *table, const char *id)
     return arena_printf(a, "%zu %s %s", strlen(table), table, id);
 }
 
-static struct note *slot_of(struct custom_memory *m, const char *key)
+static struct note **find_locked(struct custom_memory *m, const char *key)
 {
-    return &m->notes[hash_fast(slice_of(key)) % LIMIT_CUSTOM_NOTES];
+    struct note **at = &m->buckets[hash_fast(slice_of(key)) % LIMIT_CUSTOM_NOTES];
+
+    while (*at && strcmp((*at)->key, key) != 0)
+        at = &(*at)->next;
+    return at;
 }
 
 bool custom_memory_get(struct custom_memory *m, const char *table, const char *id, struct custom_lease_note *ret)
 {
     AUTO(arena_freep) struct arena *a = arena_new_sized(512);
     const char *key = key_of(a, table, id);
-    struct note *slot = slot_of(m, key);
-    bool has;
+    const struct note *note;
 
     pthread_mutex_lock(&m->lock);
-    has = slot->key && strcmp(slot->key, key) == 0;
-    *ret = has ? slot->note : (struct custom_lease_note){ 0 };
+    note = *find_locked(m, key);
+    *ret = note ? note->note : (struct custom_lease_note){ 0 };
     pthread_mutex_unlock(&m->lock);
-    return has;
+    return note != NULL;
 }
 
-void custom_memory_put(struct custom_memory *m, const char *table, const char *id, const struct custom_lease_note *note)
+/* A place that is free, or that of the oldest note. */
+static struct note *take_place_locked(struct custom_memory *m)
+{
+    struct note *oldest;
+
+    if (m->n < LIMIT_CUSTOM_NOTES)
+        return &m->notes[m->n++];
+    oldest = TAILQ_FIRST(&m->by_age);
+    TAILQ_REMOVE(&m->by_age, oldest, by_age);
+    *find_locked(m, oldest->key) = oldest->next;
+    free(oldest->key);
+    return oldest;
+}
+
+static struct note *add_locked(struct custom_memory *m, const char *key)
+{
+    struct note *note = take_place_locked(m), **at = find_locked(m, key);
+
+    note->key = xstrdup(key);
+    note->next = NULL;
+    *at = note;
+    return note;
+}
+
+void custom_memory_put(struct custom_memory *m, const char *table, const char *id, const struct custom_lease_note *in)
 {
     AUTO(arena_freep) struct arena *a = arena_new_sized(512);
     const char *key = key_of(a, table, id);
-    struct note *slot = slot_of(m, key);
+    struct note *note;
 
     pthread_mutex_lock(&m->lock);
-    if (!slot->key || strcmp(slot->key, key) != 0) {
-        free(slot->key);
-        slot->key = xstrdup(key);
-    }
-    slot->note = *note;
+    note = *find_locked(m, key);
+    if (note)
+        TAILQ_REMOVE(&m->by_age, note, by_age);
+    else
+        note = add_locked(m, key);
+    TAILQ_INSERT_TAIL(&m->by_age, note, by_age);
+    note->note = *in;
     pthread_mutex_unlock(&m->lock);
 }
