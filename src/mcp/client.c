@@ -254,7 +254,12 @@ static void on_notification(void *arg, const struct json_rpc_frame *frame)
     else if (strcmp(frame->method, "notifications/tasks/status") == 0)
         note_task_news(c);
     else if (strcmp(frame->method, "notifications/subscriptions/acknowledged") == 0)
-        client_listen_acknowledged(c);
+        client_listen_acknowledged(c, frame->params);
+}
+
+static void on_gap(void *arg)
+{
+    client_report_gap(arg, UINT64_MAX);
 }
 
 static void on_closed(void *arg, const struct err *why)
@@ -293,8 +298,7 @@ static struct mcp_client *client_new(const struct mcp_client_config *config)
 static struct mcp_client *client_free(struct mcp_client *c)
 {
     mcp_peer_free(c->peer);
-    for (size_t i = 0; i < c->listening.n_uris; i++)
-        free(c->listening.uris[i]);
+    client_forget_followed(c);
     arena_free(c->tools_arena);
     arena_free(c->arena);
     pthread_cond_destroy(&c->changed);
@@ -347,7 +351,13 @@ int mcp_client_open(struct mcp_link *link, const struct mcp_client_config *confi
                     struct mcp_client **ret, enum mcp_era *ret_era, struct err *e)
 {
     struct mcp_client *c = client_new(config);
-    const struct mcp_peer_config peer = { link, config->pool, { on_notification, on_request, on_closed, c } };
+    const struct mcp_peer_config peer = { .link = link,
+                                          .pool = config->pool,
+                                          .on = { .on_notification = on_notification,
+                                                  .on_gap = on_gap,
+                                                  .on_request = on_request,
+                                                  .on_closed = on_closed,
+                                                  .arg = c } };
     int r;
 
     c->era = &mcp_handshake_era; /* frames may come before the first one is sent */

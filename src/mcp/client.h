@@ -65,8 +65,10 @@ struct mcp_handlers {
     int (*elicit)(void *arg, const struct mcp_server_request *request, struct buf *ret_result, struct err *e);
 
     /* The following come on a thread of the connection and must not wait. */
-    void (*changed)(void *arg, enum mcp_list what);      /* list_changed; may come often: the receiver debounces */
-    void (*updated)(void *arg, const char *uri);         /* a resource that mcp_client_subscribe() follows */
+    /* list_changed, and after a time in which the server could not tell of changes; may come often: the receiver
+     * debounces. */
+    void (*changed)(void *arg, enum mcp_list what);
+    void (*updated)(void *arg, const char *uri); /* a resource that mcp_client_subscribe() follows; the same holds */
     void (*logged)(void *arg, struct json_value params); /* notifications/message {level, logger?, data} */
     void (*closed)(void *arg, const struct err *why);    /* once, when the connection has ended, also by close() */
     void *arg;

@@ -11,13 +11,23 @@
 /* The error of a server of the stateless era that does not speak the version it was sent. */
 enum { MCP_UNSUPPORTED_VERSION = -32022, MCP_URL_NEEDED = -32042 };
 
+/* Resources that are followed (client_changes.c). */
+struct client_followed {
+    char *uris[LIMIT_MCP_SUBSCRIPTIONS];     /* owned */
+    uint64_t since[LIMIT_MCP_SUBSCRIPTIONS]; /* stateless era: the first generation of the filter that has the uri */
+    size_t n;
+};
+
+enum listen_state { LISTEN_NONE, LISTEN_SENT, LISTEN_OPEN };
+
 /* The stream of changes in the stateless era (era_stateless.c). */
 struct mcp_listening {
     pthread_t thread;
     bool has_thread, is_ending;
-    char *uris[LIMIT_MCP_SUBSCRIPTIONS]; /* owned */
-    size_t n_uris;
     uint64_t wanted, running, acknowledged; /* generations of the filter */
+    enum listen_state state;                /* of the request */
+    _Atomic int64_t request;                /* its id */
+    bool has_gap;                           /* there is no stream, or there was none when the lists could be read */
     atomic_bool is_stale;                   /* the request that runs has an old filter */
     char refusal[200];                      /* of the newest generation; "" */
 };
@@ -49,6 +59,7 @@ struct mcp_client {
     struct arena *tools_arena; /* owned; holds tools */
     struct client_tool *tools;
     size_t n_tools;
+    struct client_followed followed;
     struct mcp_listening listening;
 };
 
@@ -84,7 +95,13 @@ void client_learn(struct mcp_client *c, const char *version, struct json_value c
 /* Waits for the end of a task and fetches its result; 1: *ret_error. */
 int client_finish_task(struct mcp_client *c, const struct mcp_call *call, struct json_value task,
                        struct json_value *ret, struct json_rpc_error *ret_error, struct err *e) MUST_CHECK;
-/* Stateless era: begins or changes the stream of changes. */
-int mcp_client_listen(struct mcp_client *c, struct err *e) MUST_CHECK;
-void client_listen_acknowledged(struct mcp_client *c);
+/* The lock is held. Begins or ends to follow a resource; 1: nothing changes. since: see client_followed. -E2BIG. */
+int client_follow(struct mcp_client *c, const char *uri, bool is_on, uint64_t since, struct err *e) MUST_CHECK;
+/* The server may have changed its lists, and resources followed since this generation or before, and could not tell:
+ * they count as changed. */
+void client_report_gap(struct mcp_client *c, uint64_t generation);
+void client_forget_followed(struct mcp_client *c);
+
+/* Stateless era: the stream of changes. */
+void client_listen_acknowledged(struct mcp_client *c, struct json_value params);
 void client_listen_end(struct mcp_client *c);

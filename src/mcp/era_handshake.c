@@ -91,6 +91,16 @@ static void add_uri(const void *arg, struct json_writer *w)
     json_add_string(w, "uri", arg);
 }
 
+static int follow(struct mcp_client *c, const char *uri, bool is_on, struct err *e)
+{
+    int r;
+
+    pthread_mutex_lock(&c->lock);
+    r = client_follow(c, uri, is_on, 0, e);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
 static int handshake_subscribe(struct mcp_client *c, const struct mcp_call *call, const char *uri, bool is_on,
                                struct err *e)
 {
@@ -98,8 +108,14 @@ static int handshake_subscribe(struct mcp_client *c, const struct mcp_call *call
                                       .add_params = add_uri,
                                       .arg = uri };
     struct json_value result = { 0 };
+    int r = follow(c, uri, is_on, e), sent;
 
-    return mcp_client_send(c, call, &q, &result, NULL, NULL, e);
+    if (r < 0)
+        return r;
+    sent = mcp_client_send(c, call, &q, &result, NULL, NULL, e);
+    if (sent < 0 && is_on && r == 0)
+        (void)!follow(c, uri, false, NULL);
+    return sent;
 }
 
 const struct mcp_era_ops mcp_handshake_era = {

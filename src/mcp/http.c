@@ -232,13 +232,20 @@ static int send_frame(struct mcp_link *l, const struct mcp_send *s, struct err *
 
 enum listen_end { LISTEN_AGAIN, LISTEN_NEVER };
 
-/* What a server sends unasked while it has no stream for it is lost, so the first calls wait for the stream. */
-static void note_listening(struct mcp_http *h)
+/* What a server sends unasked while it has no stream for it is lost, so the first calls wait for the stream. A stream
+ * that opens later is reported. A server may send again what came after the last event that was read, but need not. */
+static void note_stream(struct mcp_http *h, bool is_open)
 {
+    bool had_gap;
+
     pthread_mutex_lock(&h->lock);
+    had_gap = h->has_gap;
+    h->has_gap = !is_open;
     h->has_listened = true;
-    pthread_mutex_unlock(&h->lock);
     pthread_cond_broadcast(&h->changed);
+    pthread_mutex_unlock(&h->lock);
+    if (is_open && had_gap && h->on.on_gap)
+        h->on.on_gap(h->on.arg);
 }
 
 /* Not for long: some servers send the head of the stream with its first event only. Under the lock. */
@@ -248,6 +255,7 @@ static void await_listening(struct mcp_http *h)
 
     while (h->has_listener && !h->has_listened && !h->is_closing && clock_mono_us() < until_us)
         (void)cond_wait_until(&h->changed, &h->lock, until_us);
+    h->has_gap = h->has_gap || !h->has_listened;
 }
 
 static enum listen_end judge_listen(struct mcp_http *h, int status, struct err *e)
@@ -261,6 +269,13 @@ static enum listen_end judge_listen(struct mcp_http *h, int status, struct err *
         return LISTEN_NEVER;
     }
     return status >= 500 || status == 408 || status == 429 ? LISTEN_AGAIN : LISTEN_NEVER;
+}
+
+static bool is_stream(const struct mcp_flight *f)
+{
+    const struct http_answer *head = http_pull_head(f->pull);
+
+    return head->status == 200 && mcp_http_is_events(head);
 }
 
 /* One GET and its stream. */
@@ -280,12 +295,13 @@ static enum listen_end listen_once(struct mcp_http *h, struct mcp_events *events
 
     err_init(&e);
     r = mcp_flight_begin(h, &q, &f, a, &e);
-    note_listening(h);
-    if (r == 0 && (http_pull_head(f.pull)->status != 200 || !mcp_http_is_events(http_pull_head(f.pull))))
+    note_stream(h, r == 0 && is_stream(&f));
+    if (r == 0 && !is_stream(&f))
         end = judge_listen(h, http_pull_head(f.pull)->status, &e);
     else if (r == 0)
         r = mcp_events_read(events, f.pull, wait, &e);
     mcp_flight_end(h, &f);
+    note_stream(h, false);
     if (r == -E2BIG)
         mcp_http_report_closed(h, &e);
     return r == -EPIPE || r == -ECANCELED || r == -EACCES || r == -E2BIG || r == -EPERM ? LISTEN_NEVER : end;

@@ -40,6 +40,7 @@ struct mcp_http {
     bool is_closing, has_reported;             /* has_reported: on_closed was called */
     pthread_t listener;
     bool has_listener, has_listened; /* has_listened: its first GET was answered, or failed */
+    bool has_gap;                    /* it has no stream, or had none when the first calls were made */
 };
 
 /* One request to the server. */

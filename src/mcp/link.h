@@ -25,6 +25,8 @@ struct mcp_link_events {
      * frames of one stream come one after the other; different streams may deliver at the same time. request: the id of
      * our request in whose answer the frame came (streamable HTTP, a stream of events); NULL: outside of any answer. */
     void (*on_frame)(void *arg, struct slice frame, const struct json_rpc_id *request);
+    /* The stream of listen() is open only now, or again: what the server sent unasked before may be lost. */
+    void (*on_gap)(void *arg);
     /* Once, by the time close() returns. No frame can be sent any more; every call in flight fails with `why`. */
     void (*on_closed)(void *arg, const struct err *why);
     void *arg;

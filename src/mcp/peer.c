@@ -248,6 +248,8 @@ int mcp_peer_call(struct mcp_peer *p, const struct mcp_request *q, const struct 
     cond_init(&c.changed);
     atomic_init(&c.quiet_until_ms, INT64_MAX);
     r = peer_enter(p, &c, e);
+    if (r == 0 && q->ret_id)
+        atomic_store(q->ret_id, c.id);
     if (r == 0) {
         r = peer_run(p, q, &c, e);
         peer_leave(p, &c);
@@ -436,6 +438,13 @@ static void peer_end_calls(struct mcp_peer *p)
     peer_cancel_requests(p);
 }
 
+static void peer_on_gap(void *arg)
+{
+    struct mcp_peer *p = arg;
+
+    p->on.on_gap(p->on.arg);
+}
+
 static void peer_on_closed(void *arg, const struct err *why)
 {
     struct mcp_peer *p = arg;
@@ -454,6 +463,9 @@ static void peer_on_closed(void *arg, const struct err *why)
 int mcp_peer_open(const struct mcp_peer_config *c, struct mcp_peer **ret, struct err *e)
 {
     struct mcp_peer *p = xcalloc(1, sizeof(*p));
+    const struct mcp_link_events on = {
+        .on_frame = peer_on_frame, .on_gap = peer_on_gap, .on_closed = peer_on_closed, .arg = p
+    };
     int r;
 
     p->link = c->link;
@@ -463,7 +475,7 @@ int mcp_peer_open(const struct mcp_peer_config *c, struct mcp_peer **ret, struct
     pthread_mutex_init(&p->lock, NULL);
     cond_init(&p->changed);
     peer_lanes_open(p);
-    r = p->link->ops->start(p->link, &(struct mcp_link_events){ peer_on_frame, peer_on_closed, p }, e);
+    r = p->link->ops->start(p->link, &on, e);
     if (r < 0) {
         mcp_peer_close(p);
         mcp_peer_free(p);

@@ -22,6 +22,7 @@ struct mcp_peer;
 struct mcp_peer_events {
     /* A notification, except progress and cancelled. On a thread of the link; must not wait. */
     void (*on_notification)(void *arg, const struct json_rpc_frame *frame);
+    void (*on_gap)(void *arg); /* notifications before this moment may be lost; on a thread of the link */
     /* A request of the server, except ping; on a thread of the pool. Writes the value of `result`. -ENOSYS is answered
      * with -32601, -EINVAL with -32602, -EPERM with -1, everything else with -32603. */
     int (*on_request)(void *arg, const char *method, const struct mcp_server_request *request, struct buf *ret_result,
@@ -52,6 +53,7 @@ struct mcp_request {
     const void *arg;
     void (*add_meta)(const void *meta, struct json_writer *w); /* adds members of `params._meta`; NULL: none */
     const void *meta;
+    _Atomic int64_t *ret_id;    /* its id, set before it is sent; NULL */
     bool must_not_be_cancelled; /* initialize */
     struct mcp_peer_task *task; /* that its response may name; NULL: none */
 };

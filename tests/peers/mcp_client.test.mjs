@@ -10,6 +10,7 @@ import { openMcp, textOf } from '../tools/mcp_client.mjs';
 const official = (name) => join(import.meta.dirname, '../node_modules/@modelcontextprotocol', name, 'dist/index.js');
 const everything = [official('server-everything')];
 const stateless = [join(import.meta.dirname, 'mcp_stateless_server.mjs')];
+const relayed = (way) => [join(import.meta.dirname, 'mcp_stream_relay.mjs'), way, ...stateless];
 
 const call = (mcp, name, args = {}, more = {}) => mcp.op('call', { name, arguments: args, ...more });
 
@@ -167,6 +168,20 @@ test('a server of the stateless era asks before its result', async (t) => {
 
 test('a server of the stateless era reports new tools on its stream of changes', async (t) => {
     const mcp = await openMcp(t, stateless);
+    good(await call(mcp, 'grow'));
+    await mcp.event('changed', (line) => line.what === 'tools');
+    assert.ok(good(await mcp.op('tools')).tools.some((tool) => tool.name === 'grown'));
+});
+
+test('new tools are noticed when the stream of changes begins after them', async (t) => {
+    const mcp = await openMcp(t, relayed('late'));
+    good(await call(mcp, 'grow'));
+    await mcp.event('changed', (line) => line.what === 'tools');
+    assert.ok(good(await mcp.op('tools')).tools.some((tool) => tool.name === 'grown'));
+});
+
+test('new tools are noticed when the stream of changes had ended before them', async (t) => {
+    const mcp = await openMcp(t, relayed('ends'));
     good(await call(mcp, 'grow'));
     await mcp.event('changed', (line) => line.what === 'tools');
     assert.ok(good(await mcp.op('tools')).tools.some((tool) => tool.name === 'grown'));

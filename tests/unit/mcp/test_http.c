@@ -182,7 +182,7 @@ static void note_closed(void *arg, const struct err *why)
 
 static struct mcp_link *link_to(struct server *s, const char *path, const struct mcp_authorizer *authorizer)
 {
-    const struct mcp_link_events on = { note_frame, note_closed, s };
+    const struct mcp_link_events on = { .on_frame = note_frame, .on_closed = note_closed, .arg = s };
     const struct mcp_http_config c = { .url = rig_url(&s->rig, path), .authorizer = authorizer };
     struct mcp_link *l = NULL;
 

@@ -1,4 +1,5 @@
-/* The HTTP transports at the edges of their limits, and to which request a frame belongs. */
+/* The HTTP transports at the edges of their limits, to which request a frame belongs, and gaps in the stream of what a
+ * server sends unasked. */
 #include "mcp/http.h"
 
 #include "../net/upstream.h"
@@ -17,9 +18,10 @@ struct server {
     bool saw_session;
     char seen_version[32];
     struct http_stream *open;
-    char frames[512]; /* "1 <frame>" or "- <frame>", one line each */
-    char closed[64];  /* the code of on_closed */
-    atomic_int n_frames, n_closed, n_requests;
+    struct http_exchange *held; /* the GET of /late, which the next POST answers */
+    char frames[512];           /* "1 <frame>" or "- <frame>", one line each */
+    char closed[64];            /* the code of on_closed */
+    atomic_int n_frames, n_gaps, n_closed, n_requests;
 };
 
 static void see(struct server *s, const struct http_request *q)
@@ -50,7 +52,7 @@ static void say_events(struct server *s, struct http_exchange *x, const char *ev
     struct http_stream *stream = sse_start(x);
 
     assert_int_equal(http_stream_push(stream, slice_of(events)), 0);
-    if (strcmp(x->request.path, "/sse") == 0 || strcmp(x->request.path, "/listens") == 0)
+    if (strcmp(x->request.path, "/events") != 0)
         s->open = stream;
     else
         http_stream_end(stream);
@@ -71,10 +73,14 @@ static void serve(void *arg, struct http_exchange *x)
         say_events(s, x, "data: " QUESTION "\n\ndata: " RESULT "\n\n");
     else if (is_get && strcmp(path, "/listens") == 0)
         say_events(s, x, "data: " QUESTION "\n\n");
+    else if (is_get && strcmp(path, "/late") == 0)
+        s->held = x;
     else if (strcmp(path, "/events") == 0)
         say_events(s, x, "id: e1\nretry: 100\ndata: " QUESTION "\n\n");
     else
         say(x, 200, "application/json", RESULT);
+    if (!is_get && s->held)
+        say_events(s, TAKE(s->held), ": open\n\n");
 }
 
 static void end_open(void *arg)
@@ -115,6 +121,11 @@ static void note_frame(void *arg, struct slice frame, const struct json_rpc_id *
     atomic_fetch_add(&s->n_frames, 1);
 }
 
+static void note_gap(void *arg)
+{
+    atomic_fetch_add(&((struct server *)arg)->n_gaps, 1);
+}
+
 static void note_closed(void *arg, const struct err *why)
 {
     struct server *s = arg;
@@ -125,7 +136,9 @@ static void note_closed(void *arg, const struct err *why)
 
 static struct mcp_link *link_with(struct server *s, const char *path, const struct http_call_header *headers, size_t n)
 {
-    const struct mcp_link_events on = { note_frame, note_closed, s };
+    const struct mcp_link_events on = {
+        .on_frame = note_frame, .on_gap = note_gap, .on_closed = note_closed, .arg = s
+    };
     const struct mcp_http_config c = { .url = rig_url(&s->rig, path), .headers = headers, .n_headers = n };
     struct mcp_link *l = NULL;
 
@@ -321,6 +334,42 @@ static void an_answer_of_ours_says_the_version_too(void **state)
     server_close(&s);
 }
 
+/* ---- gaps ---- */
+
+static bool has_gap(void *arg)
+{
+    return atomic_load(&((struct server *)arg)->n_gaps) > 0;
+}
+
+static void a_stream_that_is_opened_again_is_reported(void **state)
+{
+    struct mcp_link *l;
+    struct server s;
+
+    server_open(&s);
+    l = link_with(&s, "/events", NULL, 0);
+    assert_int_equal(l->ops->listen(l, "2025-11-25", NULL), 0);
+    assert_true(wait_until(has_gap, &s));
+    l->ops->close(l);
+    server_close(&s);
+}
+
+static void a_stream_that_opens_after_the_first_request_is_reported(void **state)
+{
+    struct mcp_link *l;
+    struct server s;
+
+    server_open(&s);
+    l = link_with(&s, "/late", NULL, 0);
+    assert_int_equal(l->ops->listen(l, "2025-11-25", NULL), 0);
+    assert_int_equal(atomic_load(&s.n_gaps), 0);
+    assert_int_equal(request(l, "x", NULL), 0);
+    assert_true(wait_until(has_gap, &s));
+    l->ops->close(l);
+    assert_int_equal(atomic_load(&s.n_gaps), 1);
+    server_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +380,8 @@ int main(void)
         cmocka_unit_test(a_frame_in_the_stream_of_an_answer_comes_with_its_request),
         cmocka_unit_test(other_frames_come_with_none),
         cmocka_unit_test(an_answer_of_ours_says_the_version_too),
+        cmocka_unit_test(a_stream_that_is_opened_again_is_reported),
+        cmocka_unit_test(a_stream_that_opens_after_the_first_request_is_reported),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

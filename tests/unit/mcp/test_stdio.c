@@ -64,7 +64,8 @@ static void talk_open(struct talk *t, struct place *p, const char *script)
     pthread_mutex_init(&t->lock, NULL);
     if (mcp_stdio_open(&(struct mcp_stdio_config){ p->supervisor, &spec }, &t->link, &e) < 0)
         fail_msg("%s", e.text);
-    if (t->link->ops->start(t->link, &(struct mcp_link_events){ on_frame, on_closed, t }, &e) < 0)
+    if (t->link->ops->start(
+            t->link, &(struct mcp_link_events){ .on_frame = on_frame, .on_closed = on_closed, .arg = t }, &e) < 0)
         fail_msg("%s", e.text);
 }
 
