@@ -79,7 +79,7 @@ for (const [phase, script] of Object.entries({ ...phases, ...speaking }))
 test('a client that leaves the queue of recordings leaves it at once', async (t) => {
     const h = await startHearth({ t });
     const { key, call } = await newKey(h);
-    const long = changed(silentWav, 'long.wav', [], ['repeat', '3', 'synth', 'brownnoise', 'tremolo', '4', '90']);
+    const long = changed(silentWav, 'long.wav', [], ['repeat', '99', 'synth', 'brownnoise', 'tremolo', '4', '90']);
     const open = () => { const leaver = new AbortController(); return { leaver, asked: fetch(`${h.url}/sdk/stt/transcribe`, { method: 'POST', headers: { 'x-api-key': key }, body: long, signal: leaver.signal }).catch((e) => e) }; };
     const ears = () => speechWorkers(h).filter(({ name }) => name.endsWith('ears')).map(({ pid }) => pid);
     const busy = [open(), open()];

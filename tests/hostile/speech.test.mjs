@@ -149,12 +149,12 @@ test('a flood of sessions, giant, endless and silent messages leave the service 
     await until(() => speechWorkers(h).length === 4, { what: 'an engine for each' });
     const [giant, endless, quiet, gone] = sockets, before = residentKib(h.pid);
     giant.write(frame(2, Buffer.alloc(4_000_000)));
-    assert.equal((await giant.ended).code, 1009);
     for (let i = 0; i < 1100; i++)                          // fragments that never end a message
         endless.write(frame(i ? 0 : 2, Buffer.alloc(16), { fin: false }));
+    assert.equal((await giant.ended).code, 1009);
     assert.ok([1002, 1008, 1009].includes((await endless.ended)?.code));
     gone.end();
-    await until(() => speechWorkers(h).length === 1, { what: 'the workers of those that are gone have ended' });
+    await until(() => speechWorkers(h).length <= 1, { what: 'the workers of those that are gone have ended' });   // the quiet one has 10 s
     assert.ok(residentKib(h.pid) - before < 64 * 1024);
     const final = await quiet.frames.wait(({ opcode, payload }) => opcode === 1 && JSON.parse(payload).type === 'final', { what: 'the end of a session in which nothing is sent' });
     assert.equal(JSON.parse(final.payload).text, '');
