@@ -1,6 +1,7 @@
 // Who is calling, really: ids that are only names, from another user of the machine, from outside of a launched app, from agents that have ended.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import http from 'node:http';
 import { test } from 'node:test';
 import { startHearth, until } from '../api/harness.mjs';
 import { admin, insert, listeningApp, newApp, newKey, refused, rowBecomes, shellAgent, taskBecomes, tasksOfRow, unique } from '../api/kit.mjs';
@@ -187,17 +188,18 @@ test('a program that Hearth did not start and that uses the id of an app is show
     const h = await startHearth({ t });
     const app = await launchedApp(h);
     assert.equal((await app.call('GET', '/sdk/ping')).status, 200);
-    const agent = new (await import('node:http')).Agent({ keepAlive: true });
-    t.after(() => agent.destroy());
-    const http = await import('node:http');
-    const pingOnce = () => new Promise((done, failed) => http.get({ agent, port: h.port, host: '127.0.0.1', path: '/sdk/ping', headers: { 'x-app-id': app.id } },
-        (reply) => reply.resume().on('end', () => done(reply.statusCode))).on('error', failed));
+    // The program is looked for while its connection is open, and of the connections of a second one is looked at: each stays open.
+    const agents = [];
+    t.after(() => agents.forEach((agent) => agent.destroy()));
+    const pingOnce = () => new Promise((done, failed) => {
+        agents.push(new http.Agent({ keepAlive: true }));
+        http.get({ agent: agents.at(-1), port: h.port, host: '127.0.0.1', path: '/sdk/ping', headers: { 'x-app-id': app.id } },
+            (reply) => reply.resume().on('end', () => done(reply.statusCode))).on('error', failed);
+    });
     const seen = () => admin(h, 'GET', '/api/audit?limit=500').then(({ entries }) => entries.filter((entry) => entry.action === 'app.contact'));
     await until(async () => {
         assert.equal(await pingOnce(), 200);
-        if ((await seen()).length > 0) return true;
-        agent.destroy();
-        return false;
+        return (await seen()).length > 0;
     }, { what: 'the entry of the audit log', everyMs: 300 });
     const [entry, ...more] = await seen();
     assert.equal(entry.subject, app.id);
