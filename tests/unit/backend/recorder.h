@@ -1,7 +1,7 @@
 /* A subscriber that keeps the events it gets.
  *
  *     struct recorder *rec = recorder_start(rig->backend);
- *     ev = recorder_wait(rec, 1);
+ *     ev = recorder_wait(rec, 1);     assert_int_equal(recorder_n(rec), 1);
  *     recorder_stop(rig->backend, rec);
  */
 #pragma once
@@ -76,6 +76,28 @@ static inline void record_gap(void *arg)
     pthread_mutex_unlock(&rec->lock);
 }
 
+/* ---- what has come so far; the events before are never changed ---- */
+
+static inline size_t recorder_n(struct recorder *rec)
+{
+    size_t n;
+
+    pthread_mutex_lock(&rec->lock);
+    n = rec->n;
+    pthread_mutex_unlock(&rec->lock);
+    return n;
+}
+
+static inline int recorder_n_gaps(struct recorder *rec)
+{
+    int n;
+
+    pthread_mutex_lock(&rec->lock);
+    n = rec->n_gaps;
+    pthread_mutex_unlock(&rec->lock);
+    return n;
+}
+
 /* ---- what was changed before ---- */
 
 struct drain {
@@ -138,12 +160,8 @@ static inline void recorder_stop(struct backend *b, struct recorder *rec)
 static inline bool has_wanted(void *arg)
 {
     struct recorder *rec = arg;
-    bool is_so;
 
-    pthread_mutex_lock(&rec->lock);
-    is_so = rec->n >= rec->n_wanted && rec->n_gaps >= rec->n_gaps_wanted;
-    pthread_mutex_unlock(&rec->lock);
-    return is_so;
+    return recorder_n(rec) >= rec->n_wanted && recorder_n_gaps(rec) >= rec->n_gaps_wanted;
 }
 
 /* The events so far, as soon as there are n of them. */
@@ -151,7 +169,7 @@ static inline const struct recorded *recorder_wait(struct recorder *rec, size_t 
 {
     rec->n_wanted = n;
     if (!wait_until(has_wanted, rec))
-        fail_msg("%zu events and %d gaps came, %zu events were awaited", rec->n, rec->n_gaps, n);
+        fail_msg("%zu events and %d gaps came, %zu events were awaited", recorder_n(rec), recorder_n_gaps(rec), n);
     return rec->events;
 }
 
@@ -161,6 +179,6 @@ static inline void recorder_wait_gaps(struct recorder *rec, int n)
     rec->n_wanted = 0;
     rec->n_gaps_wanted = n;
     if (!wait_until(has_wanted, rec))
-        fail_msg("%d gaps came, %d were awaited", rec->n_gaps, n);
+        fail_msg("%d gaps came, %d were awaited", recorder_n_gaps(rec), n);
     rec->n_gaps_wanted = 0;
 }

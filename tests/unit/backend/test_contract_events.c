@@ -34,7 +34,7 @@ static void every_change_is_reported_with_its_old_and_new_row(void **state)
     assert_string_equal(ev[2].work_table, DELETIONS);
     assert_string_equal(ev[2].work_source, TABLE);
     assert_string_not_equal(ev[2].work_id, id);
-    assert_int_equal(rec->n, 3);
+    assert_int_equal(recorder_n(rec), 3);
     recorder_stop(rig->backend, rec);
 }
 
@@ -127,7 +127,7 @@ static void what_only_moves_a_lease_is_reported_as_such(void **state)
     assert_false(ev[4].is_lease_only);
     assert_string_equal(ev[4].new_status, "later");
     assert_string_equal(ev[4].new_raw, "{\"n\":3}");
-    assert_int_equal(rec->n, 5);
+    assert_int_equal(recorder_n(rec), 5);
     recorder_stop(rig->backend, rec);
 }
 
@@ -168,8 +168,8 @@ static void what_another_program_undoes_is_not_reported(void **state)
     rig_insert(rig);
     ev = recorder_wait(rec, 1);
     assert_string_equal(ev[0].new_raw, "{\"n\":1}");
-    assert_int_equal(rec->n, 1);
-    assert_int_equal(rec->n_gaps, 0);
+    assert_int_equal(recorder_n(rec), 1);
+    assert_int_equal(recorder_n_gaps(rec), 0);
     recorder_stop(rig->backend, rec);
 }
 
@@ -217,14 +217,14 @@ static void events_of_concurrent_writers_come_once_each_in_commit_order(void **s
         assert_null(failed);
     }
     ev = recorder_wait(rec, N_THREADS * N_EACH);
-    for (size_t k = 0; k < rec->n; k++) {
+    for (size_t k = 0; k < recorder_n(rec); k++) {
         if (k > 0)
             assert_true(ev[k].sequence > ev[k - 1].sequence);
         assert_int_equal(sscanf(ev[k].new_raw, "{\"i\":%d,\"t\":%d}", &i, &thread), 2);
         assert_int_equal(i, next[thread]++); /* the inserts of one thread keep their order */
     }
-    assert_int_equal(rec->n, N_THREADS * N_EACH);
-    assert_int_equal(rec->n_gaps, 0);
+    assert_int_equal(recorder_n(rec), N_THREADS * N_EACH);
+    assert_int_equal(recorder_n_gaps(rec), 0);
     recorder_stop(rig->backend, rec);
 }
 
@@ -285,7 +285,7 @@ static void a_subscriber_may_leave_from_its_own_callback(void **state)
     rig_insert(rig);
     rig_insert(rig);
     recorder_wait(other, 2);
-    assert_int_equal(mine.n, 1);
+    assert_int_equal(recorder_n(&mine), 1);
     recorder_stop(rig->backend, other);
 }
 
@@ -311,10 +311,8 @@ static bool is_reported(void *arg)
     struct awaited *it = arg;
     bool is_so = false;
 
-    pthread_mutex_lock(&it->rec->lock);
-    for (size_t i = 0; i < it->rec->n; i++)
+    for (size_t i = 0, n = recorder_n(it->rec); i < n; i++)
         is_so |= strcmp(it->rec->events[i].id, it->id) == 0;
-    pthread_mutex_unlock(&it->rec->lock);
     return is_so;
 }
 

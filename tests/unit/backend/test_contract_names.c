@@ -89,7 +89,7 @@ static void rows_live_in_a_table_of_any_schema(void **state)
 static void report_under(struct rig *rig, struct recorder *rec, const char *name)
 {
     struct backend_new_row in = { .raw_data = "{\"n\":1}" };
-    size_t n = rec->n; /* nothing is under way */
+    size_t n = recorder_n(rec); /* nothing is under way */
     const struct recorded *events;
     struct backend_row row;
     struct err e = { 0 };

@@ -233,22 +233,28 @@ static void on_gap(void *arg)
 {
 }
 
+static size_t n_seen(struct seen *s)
+{
+    size_t n;
+
+    pthread_mutex_lock(&s->lock);
+    n = s->n;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
 static bool has_seen(void *arg)
 {
     struct seen *s = arg;
-    bool has;
 
-    pthread_mutex_lock(&s->lock);
-    has = s->n >= s->n_wanted;
-    pthread_mutex_unlock(&s->lock);
-    return has;
+    return n_seen(s) >= s->n_wanted;
 }
 
 static void wait_for(struct seen *s, size_t n)
 {
     s->n_wanted = n;
     if (!wait_until(has_seen, s))
-        fail_msg("%zu events, %zu were awaited", s->n, n);
+        fail_msg("%zu events, %zu were awaited", n_seen(s), n);
 }
 
 static void changes_are_work_when_the_row_waits(void **state)

@@ -186,12 +186,12 @@ static void a_value_that_was_not_sent_again_is_that_of_the_old_row(void **state)
 
     begin_with_tables(as);
     give_update(as, 'O', first, changed, N_COLUMNS);
-    assert_int_equal(as->rec->n, 0); /* before the commit */
+    assert_int_equal(recorder_n(as->rec), 0); /* before the commit */
     give_commit(as);
-    assert_int_equal(as->rec->n, 1);
+    assert_int_equal(recorder_n(as->rec), 1);
     assert_string_equal(as->rec->events[0].new_raw, "{\"n\":1}");
     assert_string_equal(as->rec->events[0].new_status, "later");
-    assert_int_equal(as->rec->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(as->rec), 0);
 }
 
 static void a_change_without_its_whole_old_row_is_a_gap(void **state)
@@ -202,8 +202,8 @@ static void a_change_without_its_whole_old_row_is_a_gap(void **state)
     give_update(as, 'O', NULL, first, N_COLUMNS);
     give_update(as, 'K', first, first, N_COLUMNS);
     give_commit(as);
-    assert_int_equal(as->rec->n, 0);
-    assert_int_equal(as->rec->n_gaps, 1);
+    assert_int_equal(recorder_n(as->rec), 0);
+    assert_int_equal(recorder_n_gaps(as->rec), 1);
 }
 
 static void deletions_find_their_work_in_any_order(void **state)
@@ -220,7 +220,7 @@ static void deletions_find_their_work_in_any_order(void **state)
     assert_int_equal(give_insert(as, TOMBSTONES, work_of_b), 0);
     assert_int_equal(give_insert(as, TOMBSTONES, work_of_a), 0);
     give_commit(as);
-    assert_int_equal(as->rec->n, 2);
+    assert_int_equal(recorder_n(as->rec), 2);
     assert_string_equal(as->rec->events[0].work_id, "wa");
     assert_string_equal(as->rec->events[1].work_id, "wb");
 }
@@ -238,7 +238,7 @@ static void a_table_may_change_its_columns(void **state)
     give_relation(as, WORK, "orders", 3);
     give_update(as, 'O', narrow, other, 3);
     give_commit(as);
-    assert_int_equal(as->rec->n, 2);
+    assert_int_equal(recorder_n(as->rec), 2);
     assert_string_equal(as->rec->events[0].table, "svc_activities");
     assert_string_equal(as->rec->events[1].table, "orders");
     assert_string_equal(as->rec->events[1].new_status, "later");
@@ -267,7 +267,7 @@ static void a_record_has_the_types_of_the_catalog_and_its_key(void **state)
     put_tuple(&m, note, 2);
     assert_int_equal(give(as, &m), 0);
     give_commit(as);
-    assert_int_equal(as->rec->n, 1);
+    assert_int_equal(recorder_n(as->rec), 1);
     assert_string_equal(as->rec->events[0].table, "\"my \"\"own\"\"\".\"notes.2\"");
     assert_string_equal(as->rec->events[0].id, "7");
     assert_string_equal(as->rec->events[0].new_raw, "{\"id\":7,\"raw_data\":\"text\"}");
@@ -284,7 +284,7 @@ static void a_record_s_value_that_was_not_sent_again_is_that_of_the_old_one(void
     give_commit(as);
     assert_string_equal(as->rec->events[0].old_raw, "{\"id\":7,\"raw_data\":\"text\"}");
     assert_string_equal(as->rec->events[0].new_raw, "{\"id\":8,\"raw_data\":\"text\"}");
-    assert_int_equal(as->rec->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(as->rec), 0);
 }
 
 static void without_whole_old_records_the_key_is_told(void **state)
@@ -297,11 +297,11 @@ static void without_whole_old_records_the_key_is_told(void **state)
     give_update_of(as, OTHER, 'K', old_key, changed, 2);
     give_delete_of(as, OTHER, 'K', old_key, 2);
     give_commit(as);
-    assert_int_equal(as->rec->n, 3);
+    assert_int_equal(recorder_n(as->rec), 3);
     for (int i = 0; i < 3; i++)
         assert_string_equal(as->rec->events[i].old_raw, "{\"id\":7}");
     assert_string_equal(as->rec->events[1].new_raw, "{\"id\":8,\"raw_data\":\"new\"}");
-    assert_int_equal(as->rec->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(as->rec), 0);
 }
 
 static void a_record_whose_value_is_not_known_is_a_gap(void **state)
@@ -312,8 +312,8 @@ static void a_record_whose_value_is_not_known_is_a_gap(void **state)
     begin_with_notes(as);
     give_update_of(as, OTHER, 'O', NULL, changed, 2);
     give_commit(as);
-    assert_int_equal(as->rec->n, 0);
-    assert_int_equal(as->rec->n_gaps, 1);
+    assert_int_equal(recorder_n(as->rec), 0);
+    assert_int_equal(recorder_n_gaps(as->rec), 1);
 }
 
 static void a_table_that_cannot_be_looked_up_ends_the_stream(void **state)
@@ -355,13 +355,13 @@ static void a_transaction_with_too_many_changes_is_one_gap(void **state)
     for (int i = 0; i <= LIMIT_EVENT_RANGE; i++)
         assert_int_equal(give_insert(as, WORK, first), 0);
     give_commit(as);
-    assert_int_equal(as->rec->n, 0);
-    assert_int_equal(as->rec->n_gaps, 1);
+    assert_int_equal(recorder_n(as->rec), 0);
+    assert_int_equal(recorder_n_gaps(as->rec), 1);
     give_begin(as);
     assert_int_equal(give_insert(as, WORK, first), 0); /* the next one is whole */
     give_commit(as);
-    assert_int_equal(as->rec->n, 1);
-    assert_int_equal(as->rec->n_gaps, 1);
+    assert_int_equal(recorder_n(as->rec), 1);
+    assert_int_equal(recorder_n_gaps(as->rec), 1);
 }
 
 /* A message of OTHER whose data has n bytes. */
@@ -394,12 +394,12 @@ static void a_row_beyond_the_limit_is_a_gap(void **state)
     give_begin(as);
     assert_int_equal(give_large(as, LIMIT_EVENT_IMAGE - 8), 0); /* with "a" and "pending", the limit */
     give_commit(as);
-    assert_int_equal(as->rec->n, 1);
+    assert_int_equal(recorder_n(as->rec), 1);
     give_begin(as);
     assert_int_equal(give_large(as, LIMIT_EVENT_IMAGE - 7), 0);
     give_commit(as);
-    assert_int_equal(as->rec->n, 1);
-    assert_int_equal(as->rec->n_gaps, 1);
+    assert_int_equal(recorder_n(as->rec), 1);
+    assert_int_equal(recorder_n_gaps(as->rec), 1);
 }
 
 static void a_truncated_table_is_a_gap(void **state)
@@ -414,7 +414,7 @@ static void a_truncated_table_is_a_gap(void **state)
     put(&m, WORK, 4);
     assert_int_equal(give(as, &m), 0);
     give_commit(as);
-    assert_int_equal(as->rec->n_gaps, 1);
+    assert_int_equal(recorder_n_gaps(as->rec), 1);
 }
 
 #define ASSEMBLY_TEST(name) cmocka_unit_test_setup_teardown(name, make, end)

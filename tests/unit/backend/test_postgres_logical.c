@@ -30,8 +30,8 @@ static void every_change_is_reported_with_its_old_and_new_row(void **state)
     assert_string_equal(ev[2].new_status, "later");
     assert_int_equal(ev[3].op, BACKEND_DELETE);
     assert_string_equal(ev[3].work_source, "svc_activities");
-    assert_int_equal(rig->rec->n, 4);
-    assert_int_equal(rig->rec->n_gaps, 0);
+    assert_int_equal(recorder_n(rig->rec), 4);
+    assert_int_equal(recorder_n_gaps(rig->rec), 0);
 }
 
 static void only_what_commits_after_the_subscription_is_reported(void **state)
@@ -50,7 +50,7 @@ static void only_what_commits_after_the_subscription_is_reported(void **state)
     sql_on(other, "COMMIT");
     ev = recorder_wait(late, 1);
     assert_string_equal(ev[0].new_raw, "{\"n\":2}");
-    assert_int_equal(late->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(late), 0);
     postgres_events_unsubscribe(rig->events, late);
     pthread_mutex_destroy(&late->lock);
     free(late);
@@ -98,7 +98,7 @@ static void an_idle_stream_answers_a_server_that_asks(void **state)
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 1}')");
     recorder_wait(rig->rec, 1);
     sql(rig, "ALTER ROLE hearth_test RESET wal_sender_timeout");
-    assert_int_equal(rig->rec->n_gaps, 1);
+    assert_int_equal(recorder_n_gaps(rig->rec), 1);
 }
 
 static bool has_confirmed(void *arg)
@@ -126,7 +126,7 @@ static void a_row_that_is_too_large_for_an_event_is_a_gap(void **state)
     sql(rig, "DROP TRIGGER hearth_0_sizes ON svc_activities");
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES (jsonb_build_object('x', repeat('y', 34000000)))");
     events_wait_gaps(rig, 1);
-    assert_int_equal(rig->rec->n, 0);
+    assert_int_equal(recorder_n(rig->rec), 0);
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 1}')");
     recorder_wait(rig->rec, 1);
 }
@@ -175,7 +175,7 @@ static void check_outbox(struct events_rig *rig, const char *why)
         fail_msg("it says %s", status_of(rig).why);
     events_wait_gaps(rig, 1);
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 1}')");
-    recorder_wait(rig->rec, rig->rec->n + 1);
+    recorder_wait(rig->rec, recorder_n(rig->rec) + 1);
 }
 
 static void the_stream_is_chosen_where_it_can_be_had(void **state)
@@ -247,7 +247,7 @@ static void without_a_choice_a_table_that_leaves_the_publication_is_a_gap(void *
     assert_true(has_stream(rig));
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 2}')");
     assert_string_equal(recorder_wait(rig->rec, 1)[0].new_raw, "{\"n\":2}");
-    assert_int_equal(rig->rec->n_gaps, 2);
+    assert_int_equal(recorder_n_gaps(rig->rec), 2);
 }
 
 static void declare_notes(struct events_rig *rig)
@@ -270,7 +270,7 @@ static void a_declared_table_outside_the_publication_leads_to_the_outbox(void **
     terminate_stream(rig);
     check_outbox(rig, "notes");
     sql(rig, "INSERT INTO notes VALUES (1)");
-    recorder_wait(rig->rec, rig->rec->n + 1);
+    recorder_wait(rig->rec, recorder_n(rig->rec) + 1);
     declare_notes(rig); /* puts it back */
     terminate_outbox(rig);
     if (!wait_until(has_stream, rig))
@@ -299,7 +299,7 @@ static void taken_slots_lead_to_the_outbox(void **state)
     assert_true(has_why(rig, "every replication slot of the server is in use"));
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 1}')");
     recorder_wait(rig->rec, 1);
-    assert_int_equal(rig->rec->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(rig->rec), 0);
 }
 
 static void an_open_transaction_does_not_hold_the_events_up(void **state)
@@ -328,7 +328,7 @@ static void without_wal_level_logical_the_outbox_is_chosen(void **state)
     assert_string_equal(postgres_events_status(ev).why, "wal_level is replica");
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 1}')");
     recorder_wait(rec, 1);
-    assert_int_equal(rec->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(rec), 0);
     postgres_events_close(ev);
     pthread_mutex_destroy(&rec->lock);
     free(rec);
@@ -386,7 +386,7 @@ static void a_reader_of_the_outbox_is_served_beside_a_stream(void **state)
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 1}')");
     recorder_wait(rec, 1);
     recorder_wait(rig->rec, 1);
-    assert_int_equal(rec->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(rec), 0);
     postgres_events_close(ev);
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 2}')"); /* the reader may come back */
     assert_int_equal(sql(rig, "SELECT count(*) FROM svc_outbox"), 2);
@@ -411,10 +411,10 @@ static void what_was_open_before_the_reader_came_is_a_gap(void **state)
     reopen(rig);
     sql(rig, "INSERT INTO svc_activities (raw_data) VALUES ('{\"n\": 2}')");
     recorder_wait(rig->rec, 1);
-    assert_int_equal(rig->rec->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(rig->rec), 0);
     sql_on(other, "COMMIT");
     events_wait_gaps(rig, 1);
-    assert_int_equal(rig->rec->n, 1);
+    assert_int_equal(recorder_n(rig->rec), 1);
     PQfinish(other);
 }
 

@@ -112,7 +112,7 @@ static size_t read_changes(struct events_rig *rig, const char *table, struct cha
 static void the_events_are_the_changes_that_another_reader_finds(void **state)
 {
     struct events_rig *rig = *state;
-    struct change changes[CHANGES];
+    struct change changes[CHANGES] = { 0 };
     const struct recorded *ev;
     size_t n;
 
@@ -128,12 +128,12 @@ static void the_events_are_the_changes_that_another_reader_finds(void **state)
     ev = recorder_wait(rig->rec, 11);
     n = read_changes(rig, "public.svc_activities", changes);
     assert_int_equal(n, 11);
-    assert_int_equal(rig->rec->n, 11);
+    assert_int_equal(recorder_n(rig->rec), 11);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(backend_op_name(ev[i].op)[0], changes[i].action);
         assert_string_equal(ev[i].id, changes[i].id);
     }
-    assert_int_equal(rig->rec->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(rig->rec), 0);
     sql(rig, "SELECT pg_drop_replication_slot('peer')");
 }
 
@@ -154,7 +154,7 @@ static void declare_notes(struct events_rig *rig)
 static void the_records_of_a_declared_table_are_those_that_another_reader_finds(void **state)
 {
     struct events_rig *rig = *state;
-    struct change changes[CHANGES];
+    struct change changes[CHANGES] = { 0 };
     const struct recorded *ev;
 
     if (!has_wal2json())
@@ -167,13 +167,13 @@ static void the_records_of_a_declared_table_are_those_that_another_reader_finds(
     psql(rig, "DELETE FROM notes WHERE id <> 4");
     ev = recorder_wait(rig->rec, 6);
     assert_int_equal(read_changes(rig, "public.notes", changes), 6);
-    assert_int_equal(rig->rec->n, 6);
+    assert_int_equal(recorder_n(rig->rec), 6);
     for (size_t i = 0; i < 6; i++) {
         assert_int_equal(backend_op_name(ev[i].op)[0], changes[i].action);
         assert_string_equal(ev[i].id, changes[i].id);
         assert_string_equal(ev[i].op == BACKEND_DELETE ? ev[i].old_raw : ev[i].new_raw, changes[i].values);
     }
-    assert_int_equal(rig->rec->n_gaps, 0);
+    assert_int_equal(recorder_n_gaps(rig->rec), 0);
     sql(rig, "SELECT pg_drop_replication_slot('peer')");
 }
 
