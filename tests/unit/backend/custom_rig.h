@@ -33,6 +33,7 @@ struct custom_rig {
     struct backend *inner; /* of another program */
     struct app_double *app;
     struct machine machines[MACHINES];
+    int lock_ms; /* of machines that are opened from now on: how long the app may take to lock a row */
     atomic_bool is_app_away;
 };
 
@@ -82,7 +83,7 @@ static inline void machine_connect(struct machine *m)
         .inner = x->fixture->open(x->place),
         .store = m->store,
         .settings = m->settings,
-        .net = { .guard = x->guard, .abbr = "svc", .lock_ms = 1500, .webhook_ms = 5000 },
+        .net = { .guard = x->guard, .abbr = "svc", .lock_ms = x->lock_ms, .webhook_ms = WAIT_MS },
         .calls = { .place = rig_place },
         .arg = m
     };
@@ -121,6 +122,7 @@ static int custom_rig_open(void **state)
 
     x->fixture = *state;
     x->arena = arena_new();
+    x->lock_ms = WAIT_MS;
     x->place = x->fixture->make();
     x->guard = guard_new(&(struct guard_config){ 0 });
     x->inner = x->fixture->open(x->place);
@@ -153,12 +155,12 @@ static inline int custom_run(const struct CMUnitTest *tests, size_t n)
     static const char *const names[] = { "embedded", "postgres", "hosted" };
     AUTO(arena_freep) struct arena *a = arena_new();
     struct CMUnitTest *all = arena_array(a, n * ARRAY_SIZE(fixtures), sizeof(*all));
+    const char *only = getenv("HEARTH_TEST_PROVIDER");
     size_t n_all = 0;
 
     for (size_t f = 0; f < ARRAY_SIZE(fixtures); f++)
         for (size_t k = 0; k < ARRAY_SIZE(names); k++) {
-            if (strcmp(fixtures[f].name, names[k]) != 0 ||
-                (getenv("HEARTH_TEST_PROVIDER") && strcmp(getenv("HEARTH_TEST_PROVIDER"), names[k]) != 0) ||
+            if (strcmp(fixtures[f].name, names[k]) != 0 || (only && strcmp(only, names[k]) != 0) ||
                 (fixtures[f].is_installed && !fixtures[f].is_installed()))
                 continue;
             for (size_t i = 0; i < n; i++) {

@@ -39,14 +39,19 @@ static void the_service_sets_the_status_that_the_app_left(void **state)
     assert_true(strlen(order_text(x, id, "locked_at")) > 0);
 }
 
-static void refused(struct custom_rig *x, const char *id, int r_expected, const char *code)
+static void refused_to(struct machine *m, const char *id, int r_expected, const char *code)
 {
     struct backend_lease lease;
     struct err e;
-    int r = machine_claim(&x->machines[0], id, &lease, &e);
+    int r = machine_claim(m, id, &lease, &e);
 
     if (r != r_expected || strcmp(e.code, code) != 0)
         fail_msg("%d %s %s, not %d %s", r, e.code, e.text, r_expected, code);
+}
+
+static void refused(struct custom_rig *x, const char *id, int r_expected, const char *code)
+{
+    refused_to(&x->machines[0], id, r_expected, code);
 }
 
 static void a_refusal_names_the_holder(void **state)
@@ -93,11 +98,16 @@ static void a_lock_of_unknown_fate_is_not_repeated_blindly(void **state)
 static void an_app_that_did_not_answer_rests(void **state)
 {
     struct custom_rig *x = *state;
+    const char *first = order_insert(x, "{}"), *second = order_insert(x, "{}");
+    struct machine hasty = { 0 };
 
+    x->lock_ms = 1500;
+    machine_open(x, &hasty, MACHINES);
     atomic_store(&x->app->manner, APP_MUTE);
-    refused(x, order_insert(x, "{}"), -EIO, "LOCK_UNKNOWN");
-    refused(x, order_insert(x, "{}"), -EHOSTUNREACH, "APP_UNREACHABLE");
+    refused_to(&hasty, first, -EIO, "LOCK_UNKNOWN");
+    refused_to(&hasty, second, -EHOSTUNREACH, "APP_UNREACHABLE");
     assert_int_equal(atomic_load(&x->app->n_locks), 1);
+    machine_close(&hasty);
 }
 
 static void an_app_that_does_not_run_is_unreachable(void **state)
