@@ -140,7 +140,9 @@ test('a call in flight fails when the server dies and is not repeated; the next 
     const { call: dev } = await newKey(h);
     const name = await add(h);
     assert.equal(await textOf(dev, name, 'count'), '1');
-    const [waiting, dying] = await Promise.all([call(dev, name, 'wait'), call(dev, name, 'die')]);
+    const wait = call(dev, name, 'wait');
+    await until(async () => (await admin(h, 'GET', `/api/mcp/servers/${name}/log`)).log.includes('a call waits'), { what: 'the call is in flight' });
+    const [waiting, dying] = await Promise.all([wait, call(dev, name, 'die')]);
     refused(waiting, 502, 'MCP_SERVER_ERROR');
     assert.match(refused(dying, 502, 'MCP_SERVER_ERROR').error, /stack smashed/);
     assert.equal((await show(h, name)).status, 'error');

@@ -24,7 +24,7 @@ const tools = {
     environment: { inputSchema: schema(), run: () => text(JSON.stringify(process.env)) },
     see: { inputSchema: schema({ path: { type: 'string' } }, ['path']), run: ({ path }) => text(String(existsSync(path))) },
     structured: { inputSchema: schema(), run: () => text('{"n":1}', { structuredContent: { n: 1 } }) },
-    wait: { inputSchema: schema(), run: () => undefined },
+    wait: { inputSchema: schema(), run: () => { process.stderr.write('a call waits\n'); } },
     die: { inputSchema: schema(), run: () => { process.stderr.write('stack smashed\n'); process.exit(7); } },
     announce: { inputSchema: schema(), run: () => { for (let i = 0; i < 5; i++) say({ method: 'notifications/tools/list_changed' }); return text('announced'); } },
 };

@@ -1,6 +1,6 @@
 // What may change the state of a task and what may not (specification, "States and transitions"; issue 8, section 1).
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from './harness.mjs';
@@ -47,12 +47,13 @@ test('a failed task stays failed when its row gets a word of the app', async (t)
 
 test('a claimed row that is set to failed counts as a failure of its machine, which does not try it again', async (t) => {
     const h = await startHearth({ t, settings: { ...brisk, 'identity.machine_id': 'm1' } });
-    const door = join(h.home, 'door');
-    const { call } = await listeningApp(h, await shellAgent(h, `[ -e ${door} ] && { echo '{"again":true}'; exit 0; }; exec sleep 600`));
+    const door = join(h.home, 'door'), closed = join(h.home, 'closed');
+    const { call } = await listeningApp(h, await shellAgent(h, `[ -e ${door} ] && { echo '{"again":true}'; exit 0; }; : >${closed}; exec sleep 600`));
     const { id } = await insert(call, {});
     await rowBecomes(call, id, 'claimed');
     const uuid = await taskOf(h, id);
     const pid = await agentHasPid(h, uuid);
+    await until(() => existsSync(closed), { what: 'the agent has found the door closed' });
     writeFileSync(door, '');
     const { data } = (await call('PATCH', `/activities/${id}`, { status: 'failed', error_message: 'the printer burns' })).body;
     assert.deepEqual([data.status, data.attempted_by, data.retry_count, data.error_message, data.locked_by],
