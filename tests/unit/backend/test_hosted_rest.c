@@ -90,7 +90,7 @@ static void a_table_that_an_address_cannot_name_is_refused_unsent(void **state)
     struct backend_row row;
     struct project p;
 
-    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         struct err e = { 0 };
 
@@ -192,7 +192,7 @@ static void a_read_is_repeated_and_an_insert_is_not(void **state)
     struct backend_row row;
     struct err e = { 0 };
 
-    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
     assert_int_equal(backend_get(p.backend, "svc_activities", ID, NULL, p.arena, &row, &e), 0);
     assert_int_equal(atomic_load(&p.script.n), 3);
     assert_int_equal(backend_insert(p.backend, &in, p.arena, &row, &e), -EAGAIN);
@@ -210,7 +210,7 @@ static void a_refused_insert_is_repeated_when_the_server_says_so(void **state)
     struct backend_row row;
     struct err e = { 0 };
 
-    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
     assert_int_equal(backend_insert(p.backend, &in, p.arena, &row, &e), 0);
     assert_int_equal(atomic_load(&p.script.n), 3);
     p.script.retry_after = "3600";
@@ -230,7 +230,7 @@ static void key_and_schema_go_in_headers_and_names_are_escaped(void **state)
     struct project p;
     struct err e = { 0 };
 
-    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
     assert_int_equal(backend_list(p.backend, &q, p.arena, &rows, &e), 0);
     assert_int_equal(rows.n, 0);
     assert_true(heard(
@@ -249,7 +249,7 @@ static void a_missing_column_is_left_out(void **state)
     struct backend_row row;
     struct err e = { 0 };
 
-    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
     assert_int_equal(backend_get(p.backend, "svc_activities", ID, NULL, p.arena, &row, &e), 0);
     assert_false(heard(&p.script, "attempt%2c"));
     assert_true(heard(&p.script, "app_id%2c"));
@@ -267,7 +267,7 @@ static int claim_from(const char *answered, const char *row_json, struct err *e)
     struct project p;
     int r;
 
-    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
     r = backend_claim(p.backend, &claim, p.arena, &row, &lease, e);
     if (r == 0)
         assert_int_equal(lease.attempt, row.attempt);
@@ -306,7 +306,7 @@ static void a_table_that_may_not_be_made_is_refused_in_words_and_not_at_once_aga
     struct backend_hosted_config config = { .key = "k",
                                             .abbr = "svc",
                                             .has_no_realtime = true,
-                                            .call_ms = 1500,
+                                            .call_ms = 60000,
                                             .make_table = refuse_to_make,
                                             .release = count_release };
     struct project p = { .script = { bodies, statuses, 2, .lock = PTHREAD_MUTEX_INITIALIZER } };
@@ -349,7 +349,7 @@ static void a_peer_that_stalls_costs_one_deadline(void **state)
 static void a_redirect_is_not_followed(void **state)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    struct backend_hosted_config config = { .key = "k", .abbr = "svc", .has_no_realtime = true, .call_ms = 1000 };
+    struct backend_hosted_config config = { .key = "k", .abbr = "svc", .has_no_realtime = true, .call_ms = 60000 };
     struct backend *b = NULL;
     struct raw_peer thief, peer;
     struct err e = { 0 };
@@ -446,7 +446,7 @@ static void waiting_calls_end_when_the_service_stops(void **state)
     struct err e = { 0 };
     pthread_t thread;
 
-    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
     p.script.retry_after = "1";
     assert_int_equal(pthread_create(&thread, NULL, leave_soon, &p), 0);
     assert_int_equal(backend_get(p.backend, "svc_activities", ID, NULL, p.arena, &row, &e), -ECANCELED);
