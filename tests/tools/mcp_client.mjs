@@ -43,7 +43,7 @@ function waiter(seen) {
 // Opens the server `argv` (Node runs it when it is a script). Ends with the test; the program must end with 0 and without a sanitizer's report.
 export async function openMcp(t, argv, { env = {} } = {}) {
     const command = /\.m?js$/.test(argv[0]) ? [process.execPath, ...argv] : argv;
-    const child = spawn(program, command, { env: { ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
+    const child = spawn(program, command, { env: { PROBE_MS: '30000', ...process.env, ...env }, stdio: ['pipe', 'pipe', 'pipe'] });
     const lines = [];
     const waits = waiter(lines);
     let words = '';
