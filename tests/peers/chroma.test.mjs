@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { test } from 'node:test';
 import { startHearth } from '../api/harness.mjs';
-import { base, freePort, register, registered, startChroma, startPostgres } from './stores.mjs';
+import { freePort } from '../tools/ports.mjs';
+import { base, register, registered, startChroma, startPostgres } from './stores.mjs';
 
 // A server in front that sees every request.
 async function startFront(t, target, onRequest = () => null) {

@@ -13,7 +13,7 @@ import { createClient } from '@supabase/supabase-js';
 import { Arrivals, startHearth, until } from '../api/harness.mjs';
 import { faceKeys, insertAs, token } from '../api/realtime.mjs';
 import { hostedClient } from '../tools/hosted_client.mjs';
-import { freePort } from './stores.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 const versions = ['1.0.0', '2.0.0'];
 

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { startHearth, until } from '../api/harness.mjs';
 import { newKey } from '../api/kit.mjs';
-import { freePort } from './stores.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 const run = promisify(execFile);
 const curl = async (...args) => (await run('curl', ['-sS', '--max-time', '120', ...args], { maxBuffer: 64 << 20 })).stdout;

@@ -9,7 +9,7 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { until } from '../api/harness.mjs';
-import { freePort } from './stores.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 const installed = resolve(import.meta.dirname, '../node_modules/@supabase/lite/dist/cli/index.js');
 const key = (kind) => `sb_${kind}_${randomBytes(16).toString('base64url')}_${randomBytes(6).toString('base64url')}`;

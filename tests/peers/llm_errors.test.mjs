@@ -6,12 +6,12 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
-import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { startHearth } from '../api/harness.mjs';
 import { newApp, newKey, refused } from '../api/kit.mjs';
+import { freePort } from '../tools/ports.mjs';
 import { envOf, startRecorded } from './recorded.mjs';
 
 const key = envOf('http://x').GENERIC_OPENAI_API_KEY;
@@ -144,9 +144,7 @@ test('what a failed attempt waited for its provider is no overhead of this servi
 });
 
 test('nobody listens; after some failures the provider rests', async (t) => {
-    const server = net.createServer();
-    const where = await listen(t, server);
-    server.close();
+    const where = `127.0.0.1:${await freePort()}`;
     const call = await toldOf(t, `http://${where}/v1`, { 'llm.rest_after': 2 }, 502, 'LLM_ERROR', /takes no connection: is the server there running, and is the address right\?$/, 'CONNECT_FAILED');
     for (const path of paths) {
         const resting = await told(call, path, text('hi'), 503, 'PROVIDER_UNAVAILABLE', /^generic-openai has failed several times in a row and rests; try again in \d+ seconds\.$/);
@@ -175,9 +173,7 @@ test('an answer without end is ended', async (t) => {
 });
 
 test('where a provider is asked is told to administrators and the log only', async (t) => {
-    const server = net.createServer();
-    const where = await listen(t, server);
-    server.close();
+    const where = `127.0.0.1:${await freePort()}`;
     const one = await startHearth({ t, env: { GENERIC_OPENAI_BASE_URL: `http://${where}/v1`, GENERIC_OPENAI_MODEL: 'm' }, settings: single });
     const call = one.asApp(await newApp(one, {}, ['llm.chat', 'llm.embed']));
     for (const path of paths)
@@ -191,9 +187,7 @@ test('where a provider is asked is told to administrators and the log only', asy
 });
 
 test('a provider without a model whose list cannot be had says why, again and again', async (t) => {
-    const server = net.createServer();
-    const where = await listen(t, server);
-    server.close();
+    const where = `127.0.0.1:${await freePort()}`;
     const one = await startHearth({ t, env: { OLLAMA_HOST: `http://${where}` }, settings: single });
     const { call } = await newKey(one);
     for (const path of [...paths, ...paths])

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { LLMock } from '@copilotkit/aimock';
 import { startHearth, until } from '../api/harness.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 const text = 'The quick brown fox jumps over the lazy dog.';
 const say = { messages: [{ role: 'user', content: 'say it' }] };
@@ -56,19 +57,10 @@ async function startServer(t, what, more = {}) {
     return { mock, port, asked, probes: () => asked.filter((one) => one === path).length };
 }
 
-// Ports nobody listens at, so that what the tester's machine has is never met.
-async function deadPorts(n) {
-    const servers = Array.from({ length: n }, () => http.createServer().listen(0, '127.0.0.1'));
-    await Promise.all(servers.map((one) => once(one, 'listening')));
-    const ports = servers.map((one) => one.address().port);
-    await Promise.all(servers.map((one) => new Promise((done) => { one.close(done); })));
-    return ports;
-}
-
-// A look ends when all have answered: the time it may take is for machines where that is late.
+// What is not given gets a port that nobody listens at, so that what the tester's machine has is never met. A look ends when all have answered: the time it may take is for machines where that is late.
 async function findingSettings(given) {
     const names = [...Object.keys(introductions), 'kokoro', 'piper', 'whispercpp'];
-    const dead = await deadPorts(names.length);
+    const dead = await Promise.all(names.map(freePort));
     return { 'llm.local_accepted': names.join(','), 'llm.find_local': true, 'llm.find_local_wait_s': 30, 'llm.local_ports': names.map((name, n) => `${name}=${given[name] ?? dead[n]}`).join(',') };
 }
 

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { sharedHearth, startHearth, until } from '../api/harness.mjs';
 import { admin, decide, newApp, newKey, unique } from '../api/kit.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 const official = (name) => join(import.meta.dirname, '../node_modules/@modelcontextprotocol', name, 'dist/index.js');
 const shared = sharedHearth();
@@ -71,14 +72,6 @@ test('everything: results of every kind, 16 calls at a time, and its arguments c
     const env = JSON.parse((await result(dev, name, 'get-env')).content[0].text);
     assert.equal(env.HEARTH_DATA, undefined);
 });
-
-async function freePort() {
-    const server = net.createServer().listen(0, '127.0.0.1');
-    await new Promise((done) => server.once('listening', done));
-    const { port } = server.address();
-    await new Promise((done) => server.close(done));
-    return port;
-}
 
 async function overHttp(t, transport) {
     const port = await freePort();

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import { test } from 'node:test';
 import { startHearth } from '../api/harness.mjs';
-import { base, freePort, registered, startPostgres } from './stores.mjs';
+import { freePort } from '../tools/ports.mjs';
+import { base, registered, startPostgres } from './stores.mjs';
 
 const records = [
     { id: 'x', vector: [1, 0, 0], metadata: { text: 'east', documentId: 'a', page: 1, tag: null } },
@@ -164,16 +165,16 @@ test('a server that comes back is used again; while it is gone the error says so
         live.add(client);
     });
     const live = new Set();
-    await new Promise((done) => through.listen(0, '127.0.0.1', done));
+    const at = await freePort();
+    await new Promise((done) => through.listen(at, '127.0.0.1', done));
     t.after(() => through.close());
-    const proxied = url.replace(String(port), String(through.address().port));
+    const proxied = url.replace(String(port), String(at));
     assert.equal((await dev('POST', `${base}/register`, { provider: 'pgvector', config: { connectionString: proxied, tableName: 'again' } })).status, 200);
     assert.equal((await dev('POST', `${base}/upsert`, { vectors: records })).status, 200);
     live.forEach((client) => client.destroy());
     const after = await dev('GET', `${base}/count`);
     assert.equal(after.status, 200, after.text);
     assert.equal(after.body.count, 4);
-    const at = through.address().port;
     live.forEach((client) => client.destroy());
     await new Promise((done) => through.close(done));
     const gone = await dev('GET', `${base}/count`);

@@ -2,23 +2,15 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { coldHearth, startHearth } from '../api/harness.mjs';
 import { admin } from '../api/kit.mjs';
 import { asUser, postgresPrograms, startPostgres } from '../api/postgres_server.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 const skip = postgresPrograms ? false : 'no PostgreSQL is installed';
 const password = 'hunter2-and-more';
-
-async function freePort() {
-    const server = createServer();
-    await new Promise((done) => server.listen(0, '127.0.0.1', done));
-    const { port } = server.address();
-    await new Promise((done) => server.close(done));
-    return port;
-}
 
 // A certificate of "localhost" that no authority signed. PostgreSQL wants the key to be its own user's.
 function makeCertificate(folder) {

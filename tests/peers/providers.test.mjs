@@ -5,13 +5,13 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
-import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { LLMock } from '@copilotkit/aimock';
 import { startHearth } from '../api/harness.mjs';
 import { admin, unique } from '../api/kit.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'hearth-tls-'));
 const file = (name) => join(folder, name);
@@ -114,9 +114,7 @@ test('one that only embeds', async () => {
 test('a name that nobody knows', () => fails('NAME: The name of nowhere.invalid:443 is not known here: check the address and this machine\'s network.', 'LLM_ERROR', 'DNS_FAILED', 'https://nowhere.invalid/v1'));
 
 test('a port where nothing listens', async () => {
-    const server = net.createServer();
-    const port = await listen(server);
-    await new Promise((done) => server.close(done));
+    const port = await freePort();
     await fails('NAME: HOST takes no connection: is the server there running, and is the address right?', 'LLM_ERROR', 'CONNECT_FAILED', `http://127.0.0.1:${port}/v1`);
 });
 

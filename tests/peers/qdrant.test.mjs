@@ -6,7 +6,8 @@ import { test } from 'node:test';
 import { LLMock, VectorMock } from '@copilotkit/aimock';
 import { startHearth } from '../api/harness.mjs';
 import { startQdrantDouble } from './qdrant_double.mjs';
-import { base, freePort, registered } from './stores.mjs';
+import { freePort } from '../tools/ports.mjs';
+import { base, registered } from './stores.mjs';
 
 test('requests are those of the reference, and carry the key', async (t) => {
     const store = await startQdrantDouble(t, { key: 'q-s3cret' });

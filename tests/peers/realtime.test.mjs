@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { createClient } from '@supabase/supabase-js';
 import { Arrivals, startHearth, until } from '../api/harness.mjs';
 import { admin } from '../api/kit.mjs';
-import { freePort } from './stores.mjs';
+import { freePort } from '../tools/ports.mjs';
 import { faceKeys, insertAs, token } from '../api/realtime.mjs';
 
 const versions = ['1.0.0', '2.0.0'];

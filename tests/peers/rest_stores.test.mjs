@@ -6,7 +6,8 @@ import { startHearth } from '../api/harness.mjs';
 import { startAstraDouble } from './astra_double.mjs';
 import { startMilvusDouble } from './milvus_double.mjs';
 import { startPineconeDouble } from './pinecone_double.mjs';
-import { base, freePort, registered } from './stores.mjs';
+import { freePort } from '../tools/ports.mjs';
+import { base, registered } from './stores.mjs';
 import { startWeaviateDouble } from './weaviate_double.mjs';
 
 const record = { id: 'ä', vector: [3, 4], metadata: { documentId: 'd', page: 1, deep: { x: [1] }, tag: null } };

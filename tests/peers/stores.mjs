@@ -7,20 +7,12 @@ import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
-import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { startHearth, until } from '../api/harness.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 export const base = '/sdk/llm/vectors';
-
-export async function freePort() {
-    const server = net.createServer().listen(0, '127.0.0.1');
-    await new Promise((done) => server.once('listening', done));
-    const { port } = server.address();
-    await new Promise((done) => server.close(done));
-    return port;
-}
 
 export const register = (dev, { provider, config }) => dev('POST', `${base}/register`, { provider, config });
 
