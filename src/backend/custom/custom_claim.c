@@ -17,11 +17,13 @@ struct claim {
 
 static void note_fate(struct claim *x, bool is_unknown)
 {
-    struct custom_lease_note note;
+    struct custom_lease_note seen, note;
 
-    custom_memory_get(x->c->memory, x->view->table, x->in->row_id, &note);
-    note.is_unknown = is_unknown;
-    custom_memory_put(x->c->memory, x->view->table, x->in->row_id, &note);
+    do {
+        custom_memory_get(x->c->memory, x->view->table, x->in->row_id, &seen);
+        note = seen;
+        note.is_unknown = is_unknown;
+    } while (!custom_memory_replace(x->c->memory, x->view->table, x->in->row_id, &seen, &note));
 }
 
 static bool is_unknown(struct claim *x)

@@ -92,19 +92,47 @@ static struct note *add_locked(struct custom_memory *m, const char *key)
     return note;
 }
 
-void custom_memory_put(struct custom_memory *m, const char *table, const char *id, const struct custom_lease_note *in)
+static void put_locked(struct custom_memory *m, const char *key, const struct custom_lease_note *in)
 {
-    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
-    const char *key = key_of(a, table, id);
-    struct note *note;
+    struct note *note = *find_locked(m, key);
 
-    pthread_mutex_lock(&m->lock);
-    note = *find_locked(m, key);
     if (note)
         TAILQ_REMOVE(&m->by_age, note, by_age);
     else
         note = add_locked(m, key);
     TAILQ_INSERT_TAIL(&m->by_age, note, by_age);
     note->note = *in;
+}
+
+void custom_memory_put(struct custom_memory *m, const char *table, const char *id, const struct custom_lease_note *in)
+{
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    const char *key = key_of(a, table, id);
+
+    pthread_mutex_lock(&m->lock);
+    put_locked(m, key, in);
     pthread_mutex_unlock(&m->lock);
+}
+
+static bool is_as_seen(const struct note *note, const struct custom_lease_note *seen)
+{
+    const struct custom_lease_note now = note ? note->note : (struct custom_lease_note){ 0 };
+
+    return now.attempt == seen->attempt && now.is_unknown == seen->is_unknown && now.ended == seen->ended &&
+           strcmp(now.machine, seen->machine) == 0;
+}
+
+bool custom_memory_replace(struct custom_memory *m, const char *table, const char *id,
+                           const struct custom_lease_note *seen, const struct custom_lease_note *in)
+{
+    AUTO(arena_freep) struct arena *a = arena_new_sized(512);
+    const char *key = key_of(a, table, id);
+    bool is_so;
+
+    pthread_mutex_lock(&m->lock);
+    is_so = is_as_seen(*find_locked(m, key), seen);
+    if (is_so)
+        put_locked(m, key, in);
+    pthread_mutex_unlock(&m->lock);
+    return is_so;
 }

@@ -76,6 +76,9 @@ struct custom_lease_note {
 bool custom_memory_get(struct custom_memory *m, const char *table, const char *id, struct custom_lease_note *ret);
 void custom_memory_put(struct custom_memory *m, const char *table, const char *id,
                        const struct custom_lease_note *note);
+/* The same while the note still is the one that was seen; false: another thread has put one since. */
+bool custom_memory_replace(struct custom_memory *m, const char *table, const char *id,
+                           const struct custom_lease_note *seen, const struct custom_lease_note *note) MUST_CHECK;
 
 /* ---- custom_rest.c: apps that did not answer are left in peace for a while ---- */
 

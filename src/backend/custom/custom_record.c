@@ -144,19 +144,29 @@ static void show_end(struct custom *c, struct backend_row *row, const struct tas
                                                              : STATUS_COMPLETED;
 }
 
-/* A lease keeps the number under which it was first seen, though each heartbeat changes locked_at. */
-static void show_attempt(struct custom *c, struct backend_row *row, struct custom_lease_note *note)
+/* False: another thread has put a note since. */
+static bool learn_attempt(struct custom *c, const struct backend_row *row, struct custom_lease_note *note)
 {
-    bool is_known = row->locked_by && note->attempt && strcmp(note->machine, row->locked_by) == 0;
+    const struct custom_lease_note seen = *note;
 
-    if (!status_is_leased(row->status) || !row->locked_by || is_known) {
-        row->attempt = note->attempt;
-        return;
-    }
     snprintf(note->machine, sizeof(note->machine), "%s", row->locked_by);
     note->attempt = row->attempt;
     note->ended = NULL;
-    custom_memory_put(c->memory, row->table, row->id, note);
+    return custom_memory_replace(c->memory, row->table, row->id, &seen, note);
+}
+
+static bool is_known(const struct backend_row *row, const struct custom_lease_note *note)
+{
+    return !status_is_leased(row->status) || !row->locked_by ||
+           (note->attempt && strcmp(note->machine, row->locked_by) == 0);
+}
+
+/* A lease keeps the number under which it was first seen, though each heartbeat changes locked_at. */
+static void show_attempt(struct custom *c, struct backend_row *row, struct custom_lease_note *note)
+{
+    while (!is_known(row, note) && !learn_attempt(c, row, note))
+        custom_memory_get(c->memory, row->table, row->id, note);
+    row->attempt = note->attempt;
 }
 
 /* A table without the column attempted_by: who has failed the row is known from the tasks of this service, as far as it
