@@ -1,5 +1,6 @@
 #include "base/thread.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -55,11 +56,24 @@ struct scheduling {
     uint64_t slice_ns, deadline_ns, period_ns;
 };
 
-void thread_give_way(int least_nice)
+/* Of the calling thread. What fails is left as it is: threads work either way. */
+static void schedule(int policy, uint64_t flags, int least_nice)
 {
     int nice = MAX(getpriority(PRIO_PROCESS, 0), least_nice);
-    struct scheduling attr = { .size = sizeof(attr), .flags = KEEP_POLICY_FLAG, .nice = nice, .slice_ns = SLICE_NS };
+    struct scheduling attr = {
+        .size = sizeof(attr), .policy = (uint32_t)policy, .flags = flags, .nice = nice, .slice_ns = SLICE_NS
+    };
 
     if (syscall(SYS_sched_setattr, 0, &attr, 0) < 0 && setpriority(PRIO_PROCESS, 0, nice) < 0)
-        return; /* it works either way */
+        return;
+}
+
+void thread_give_way(int least_nice)
+{
+    schedule(0, KEEP_POLICY_FLAG, least_nice);
+}
+
+void thread_preempt_none(int least_nice)
+{
+    schedule(SCHED_BATCH, 0, least_nice);
 }

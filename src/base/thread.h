@@ -20,3 +20,5 @@ int thread_start(pthread_t *ret, const char *name, void *(*fn)(void *arg), void 
  * its turn when all processors are in use, but for a tenth of one (Linux 6.12 and newer; before, all turns have one
  * length). Its nice value becomes least_nice if it is lower; PRIO_MIN: it stays. */
 void thread_give_way(int least_nice);
+/* The same for a thread that only computes: it also preempts no other thread when it wakes. */
+void thread_preempt_none(int least_nice);

@@ -14,7 +14,7 @@ enum {
     KEEPER_PRELOAD = 16,      /* namespaces loaded when the store opens, while half the memory is free */
     KEEPER_SWEEP_ROWS = 1000, /* rows of dropped namespaces deleted at a time */
     KEEPER_STEP_ROWS = 256,   /* copied between two looks at the pace */
-    KEEPER_NICE = 10,
+    KEEPER_NICE = 15,
 };
 
 struct keeper {
@@ -354,7 +354,7 @@ static void *keeper_main(void *arg)
 
     thread_give_way(PRIO_MIN);
     preload(k); /* queries wait for these rows */
-    thread_give_way(KEEPER_NICE);
+    thread_preempt_none(KEEPER_NICE);
     sweep_sides(k);
     sweep(k);
     renew_all(k);
