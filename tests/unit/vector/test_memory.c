@@ -68,6 +68,69 @@ static void rows_of_an_answer_are_read_from_the_mapped_file(void **state)
     rig_close(x);
 }
 
+/* Do the rows of the slab's chunk lie in memory for which large pages are wanted? */
+static bool has_large_pages(const struct slab *slab, size_t chunk)
+{
+    unsigned long long wanted = (uintptr_t)slab->chunks[chunk].codes, from, to;
+    FILE *f = fopen("/proc/self/smaps", "re");
+    bool is_inside = false, is = false;
+    char line[1024];
+
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f)) {
+        if (sscanf(line, "%llx-%llx ", &from, &to) == 2)
+            is_inside = from <= wanted && wanted < to;
+        else if (is_inside && strncmp(line, "VmFlags:", 8) == 0)
+            is = strstr(line, " hg");
+    }
+    fclose(f);
+    return is;
+}
+
+static bool is_large_of_namespace(struct rig *x, const char *ns, size_t chunk)
+{
+    struct space *s = engine_take(engine_of(x->v), ns);
+    bool is;
+
+    assert_true(s->slab->n_chunks > chunk);
+    is = has_large_pages(s->slab, chunk);
+    engine_give_back(engine_of(x->v), s);
+    return is;
+}
+
+enum { N_WIDE = 128 /* dimensions; a chunk is larger than a large page */ };
+
+static void put_wide_rows(struct rig *x, size_t from, size_t to)
+{
+    AUTO(arena_freep) struct arena *a = arena_new();
+    struct vector_record *records = arena_array(a, to - from, sizeof(*records));
+
+    for (size_t i = from; i < to; i++) {
+        float *vector = arena_array(a, N_WIDE, sizeof(float));
+
+        vector[i % N_WIDE] = (float)i + 1;
+        records[i - from] = (struct vector_record){ arena_printf(a, "%zu", i), vector, NULL };
+    }
+    MUST(x->v->ops->upsert(x->v, NULL, "ns", &(struct vector_batch){ records, to - from, N_WIDE }, &x->e));
+}
+
+/* To fill a large page takes long, so only rows that are loaded at once have them. */
+static void rows_that_are_loaded_have_large_pages_and_later_ones_have_none(void **state)
+{
+    struct rig *x = rig_open();
+
+    put_wide_rows(x, 0, LIMIT_VECTORS_PER_CALL);
+    put_wide_rows(x, LIMIT_VECTORS_PER_CALL, SLAB_CHUNK_ROWS + 1);
+    assert_false(is_large_of_namespace(x, "ns", 1));
+    rig_reopen(x);
+    keeper_wait(engine_of(x->v)->keeper);
+    assert_true(is_large_of_namespace(x, "ns", 1));
+    put_wide_rows(x, SLAB_CHUNK_ROWS + 1, SLAB_CHUNK_ROWS + LIMIT_VECTORS_PER_CALL);
+    put_wide_rows(x, SLAB_CHUNK_ROWS + LIMIT_VECTORS_PER_CALL, 2 * SLAB_CHUNK_ROWS + 1);
+    assert_false(is_large_of_namespace(x, "ns", 2));
+    rig_close(x);
+}
+
 static void namespaces_used_least_recently_are_evicted(void **state)
 {
     struct rig *x = rig_open();
@@ -327,6 +390,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_an_answer_are_read_from_the_mapped_file),
+        cmocka_unit_test(rows_that_are_loaded_have_large_pages_and_later_ones_have_none),
         cmocka_unit_test(namespaces_used_least_recently_are_evicted),
         cmocka_unit_test(what_was_used_is_loaded_when_the_store_opens),
         cmocka_unit_test(a_large_namespace_is_slow_until_it_is_loaded),
