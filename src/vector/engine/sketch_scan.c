@@ -444,14 +444,25 @@ static void pass_together(struct sketch_scan *const *scans, size_t n, size_t fro
         scan_range(scans[0]->kernel, scans[0]->slab, skipping, n_skipping, from, to);
 }
 
-/* Newer rows come first, so that there may be a cut when the first unit is reached. */
+/* Does the first group need no cut? Its coarse parts, which were of use so far, lead to near rows at once. */
+static bool begins_with_coarse(const struct sketch_scan *s)
+{
+    return MIN(s->group_units, s->request->n_sketched) > 1 && s->sketches.n_in_vain == 0 && s->coarse.n_in_vain == 0;
+}
+
+/* Newer rows, whose codes are all read, come first, so that there may be a cut when the first unit is reached; or last,
+ * when few of them are above the cut. */
 static void scan_alone(const struct kernel *kernel, const struct slab *slab, struct scan_request *request, size_t to)
 {
     struct sketch_scan *scan = sketch_scan_begin(kernel, slab, request);
     size_t newer = request->n_sketched * SKETCH_UNIT_ROWS;
+    bool newer_first = !begins_with_coarse(scan);
 
-    sketch_scan_rows(scan, newer, to);
+    if (newer_first)
+        sketch_scan_rows(scan, newer, to);
     sketch_scan_rows(scan, 0, newer);
+    if (!newer_first)
+        sketch_scan_rows(scan, newer, to);
     sketch_scan_end(scan);
 }
 

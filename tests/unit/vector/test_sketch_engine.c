@@ -320,6 +320,28 @@ static void coarse_parts_leave_out_rows_that_are_far_away(void **state)
     free(rows);
 }
 
+/* They are passed last once coarse parts are known to be of use. */
+static void rows_newer_than_all_sketches_are_found(void **state)
+{
+    enum { FIRST_NEWER = N_ROWS - N_ROWS % SKETCH_UNIT_ROWS };
+    vector *rows = calloc(N_ROWS, sizeof(*rows));
+    struct rig *x = open_sketched(3);
+
+    make_in_order_of_clusters(&(struct dice){ 92 }, rows, N_ROWS);
+    put_many(x, rows, 0, N_ROWS);
+    settle(x);
+    assert_int_equal(n_units(x), FIRST_NEWER / SKETCH_UNIT_ROWS);
+    for (size_t i = FIRST_NEWER; i < N_ROWS; i++) {
+        struct vector_hits hits = hits_of(x, rows[i], TOP_K, false, NULL);
+        struct vector_hits exact = hits_of(x, rows[i], TOP_K, true, NULL);
+
+        assert_int_equal(strtoul(hits.items[0].id, NULL, 10), i);
+        assert_int_equal(n_right(&hits, &exact), TOP_K);
+    }
+    rig_close(x);
+    free(rows);
+}
+
 /* Ranges as lists have them begin and end within blocks of rows. */
 static void ranges_that_begin_within_a_block_are_passed_once(void **state)
 {
@@ -495,6 +517,7 @@ int main(void)
         cmocka_unit_test(crowds_of_equal_rows_are_told_apart_by_their_floats),
         cmocka_unit_test(requests_that_share_a_pass_get_their_own_answers),
         cmocka_unit_test(coarse_parts_leave_out_rows_that_are_far_away),
+        cmocka_unit_test(rows_newer_than_all_sketches_are_found),
         cmocka_unit_test(ranges_that_begin_within_a_block_are_passed_once),
         cmocka_unit_test(one_query_of_a_pass_tries_useless_sketches_for_all),
         cmocka_unit_test(a_query_for_many_rows_does_not_slow_the_next_for_few),
