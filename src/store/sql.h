@@ -48,6 +48,8 @@ int sql_script(struct sql_db *db, const char *sql, struct err *e) MUST_CHECK;
 
 int sql_query(struct sql_db *db, struct sql_rows **ret, struct err *e, const char *sql, const char *binds,
               ...) MUST_CHECK;
+/* Begins the query of rows again with other values. */
+int sql_again(struct sql_rows *rows, struct err *e, const char *binds, ...) MUST_CHECK;
 /* 1: a row; 0: no more rows; negative: an error. */
 int sql_step(struct sql_rows *rows, struct err *e) MUST_CHECK;
 char *sql_text(struct sql_rows *rows, struct arena *a, int column); /* NULL for NULL */

@@ -91,12 +91,22 @@ int vectors_db_sides(struct vectors_db *db, int64_t **ret, size_t *ret_n, struct
 /* Folds the write-ahead log into the file, as far as readers allow, so that readers need it no longer. */
 int vectors_db_fold(struct vectors_db *db, struct err *e) MUST_CHECK;
 
+/* vector: n_dimensions numbers as stored in the row, or NULL and 0. */
+struct vectors_db_item {
+    const char *id, *metadata;
+    const float *vector;
+    size_t n_dimensions;
+};
+
 /* Between begin and end, the following functions read one state of the file, on this thread's connection. */
 int vectors_db_begin(struct vectors_db *db, struct err *e) MUST_CHECK;
 void vectors_db_end(struct vectors_db *db);
 
 /* vector: unaligned, invalid after the visitor returns. */
 typedef int vectors_db_visit(void *arg, int64_t row, const void *vector, struct err *e);
+/* text: id and metadata, which become invalid after the visitor returns, as the vector does. */
+typedef int vectors_db_visit_item(void *arg, int64_t row, const struct vectors_db_item *text, const void *vector,
+                                  struct err *e);
 typedef int vectors_db_visit_metadata(void *arg, int64_t row, const char *metadata, struct err *e);
 typedef int vectors_db_visit_row(void *arg, int64_t row, struct err *e);
 
@@ -107,9 +117,9 @@ int vectors_db_load(struct vectors_db *db, const struct vectors_db_space *space,
 /* Visits the numbers of all rows of a space, in order of their ids, from an index alone. */
 int vectors_db_each_row(struct vectors_db *db, int64_t space_id, vectors_db_visit_row *visit, void *arg,
                         struct err *e) MUST_CHECK;
-/* Visits the vectors of the rows that exist. */
+/* Visits the rows that exist. */
 int vectors_db_each(struct vectors_db *db, const struct vectors_db_space *space, const int64_t *rows, size_t n,
-                    vectors_db_visit *visit, void *arg, struct err *e) MUST_CHECK;
+                    vectors_db_visit_item *visit, void *arg, struct err *e) MUST_CHECK;
 /* Visits the metadata of the space's rows above after_row, in order. */
 int vectors_db_each_metadata(struct vectors_db *db, int64_t space_id, int64_t after_row,
                              vectors_db_visit_metadata *visit, void *arg, struct err *e) MUST_CHECK;
@@ -122,13 +132,6 @@ int vectors_db_text_ready(struct vectors_db *db, int64_t space_id, struct err *e
 /* Visits rows whose text contains any of the words, best first, until the visitor returns 1. */
 int vectors_db_text_search(struct vectors_db *db, int64_t space_id, const char *text, vectors_db_visit_row *visit,
                            void *arg, struct err *e) MUST_CHECK;
-
-/* vector: n_dimensions numbers as stored in the row, or NULL and 0. */
-struct vectors_db_item {
-    const char *id, *metadata;
-    const float *vector;
-    size_t n_dimensions;
-};
 
 /* -ENOENT when the row does not exist. Reads the vector only when with_vector is set. */
 int vectors_db_get(struct vectors_db *db, int64_t row, bool with_vector, struct arena *a, struct vectors_db_item *ret,

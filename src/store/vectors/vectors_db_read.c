@@ -79,25 +79,38 @@ int vectors_db_each_row(struct vectors_db *db, int64_t space_id, vectors_db_visi
     return r_visit < 0 ? r_visit : r;
 }
 
-static int visit_one(struct vectors_db *db, const struct vectors_db_space *space, int64_t row, vectors_db_visit *visit,
-                     void *arg, struct err *e)
+/* Columns row, vector, id, metadata. */
+static int visit_item(struct sql_rows *rows, const struct vectors_db_space *space, vectors_db_visit_item *visit,
+                      void *arg, struct err *e)
 {
-    AUTO(sql_rows_endp) struct sql_rows *rows = NULL;
-    int r;
+    struct vectors_db_item text = { .id = sql_peek(rows, 2).p, .metadata = sql_peek(rows, 3).p };
+    const void *vector = borrow_vector(rows, space);
 
-    r = sql_query(reader_of(db), &rows, e, "SELECT row, vector FROM vectors WHERE row = ?", "i", row);
-    if (r == 0)
-        r = sql_step(rows, e);
-    return r > 0 ? visit_vector(rows, space, visit, arg, e) : r;
+    return vector && text.id && text.metadata ? visit(arg, sql_int(rows, 0), &text, vector, e)
+                                              : damaged(sql_int(rows, 0), e);
+}
+
+/* Begins the query, or begins it again for another row. */
+static int query_item(struct vectors_db *db, int64_t row, struct sql_rows **rows, struct err *e)
+{
+    return *rows ? sql_again(*rows, e, "i", row)
+                 : sql_query(reader_of(db), rows, e, "SELECT row, vector, id, metadata FROM vectors WHERE row = ?", "i",
+                             row);
 }
 
 int vectors_db_each(struct vectors_db *db, const struct vectors_db_space *space, const int64_t *rows, size_t n,
-                    vectors_db_visit *visit, void *arg, struct err *e)
+                    vectors_db_visit_item *visit, void *arg, struct err *e)
 {
+    AUTO(sql_rows_endp) struct sql_rows *found = NULL;
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = visit_one(db, space, rows[i], visit, arg, e);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        r = query_item(db, rows[i], &found, e);
+        if (r == 0)
+            r = sql_step(found, e);
+        if (r > 0)
+            r = visit_item(found, space, visit, arg, e);
+    }
     return r;
 }
 

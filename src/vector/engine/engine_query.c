@@ -215,9 +215,12 @@ static int read_hit(struct search *s, const struct rerank_item *item, struct are
                     struct err *e)
 {
     struct vectors_db_item row = { 0 };
-    int r;
+    int r = 0;
 
-    r = vectors_db_get(s->engine->db, item->row, s->q->with_vectors, a, &row, e);
+    if (item->text && !s->q->with_vectors)
+        row = *item->text;
+    else
+        r = vectors_db_get(s->engine->db, item->row, s->q->with_vectors, a, &row, e);
     if (r < 0)
         return r;
     *ret = (struct vector_hit){ row.id, item->score, row.metadata, row.vector, row.n_dimensions };
@@ -275,7 +278,7 @@ static int search_once(struct search *s, struct arena *a, struct vector_hits *re
         if (r < 0)
             return r;
         quant_query_init(&s->codes, s->q->vector, s->q->n_dimensions);
-        rerank_init(&s->exact, s->q->vector, &s->codes, s->q->n_dimensions, s->n_wanted);
+        rerank_init(&s->exact, s->q->vector, &s->codes, s->q->n_dimensions, s->n_wanted, a);
     }
     r = vectors_db_begin(s->engine->db, e);
     if (r < 0)

@@ -14,14 +14,16 @@ struct reading {
     const struct slab_view *view;
     const struct best_slot *slots;
     size_t n, at;
+    bool keeps_text;
 };
 
 void rerank_init(struct rerank *x, const float *query, const struct quant_query *codes, size_t n_dimensions,
-                 size_t n_wanted)
+                 size_t n_wanted, struct arena *a)
 {
     *x = (struct rerank){ .query = query,
                           .n_dimensions = n_dimensions,
                           .n_wanted = n_wanted,
+                          .arena = a,
                           .query_norm = quant_norm(query, n_dimensions),
                           .query_scale = codes->scale };
 }
@@ -56,7 +58,19 @@ static int by_slot(const void *a, const void *b)
     return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-static int score_row(void *arg, int64_t row, const void *vector, struct err *e)
+static const struct vectors_db_item *keep_text(struct rerank *x, const struct vectors_db_item *text)
+{
+    struct vectors_db_item *kept;
+
+    if (strnlen(text->metadata, RERANK_TEXT_BYTES + 1) > RERANK_TEXT_BYTES)
+        return NULL;
+    kept = arena_alloc(x->arena, sizeof(*kept));
+    *kept = (struct vectors_db_item){ .id = arena_strdup(x->arena, text->id),
+                                      .metadata = arena_strdup(x->arena, text->metadata) };
+    return kept;
+}
+
+static int score_row(void *arg, int64_t row, const struct vectors_db_item *text, const void *vector, struct err *e)
 {
     struct reading *reading = arg;
     struct rerank *x = reading->x;
@@ -67,7 +81,7 @@ static int score_row(void *arg, int64_t row, const void *vector, struct err *e)
         return -ESTALE;
     score = quant_cosine(vector, x->query, x->query_norm, x->n_dimensions);
     x->worst_error = fmax(x->worst_error, fabs(score - (double)seen->score));
-    x->items[x->n++] = (struct rerank_item){ score, row };
+    x->items[x->n++] = (struct rerank_item){ score, row, reading->keeps_text ? keep_text(x, text) : NULL };
     return 0;
 }
 
@@ -131,7 +145,9 @@ int rerank_run(struct rerank *x, struct vectors_db *db, const struct slab_view *
     x->deviation = fmax(x->deviation, deviation_of(x, view->slab, best));
     x->items = xrealloc(x->items, (x->n + best->n) * sizeof(*x->items));
     while (r == 0 && from < to) {
-        struct reading reading = { x, view, best->items + from, to - from, 0 };
+        struct reading reading = {
+            .x = x, .view = view, .slots = best->items + from, .n = to - from, .keeps_text = x->n_read < x->n_wanted
+        };
 
         qsort(best->items + from, to - from, sizeof(*best->items), by_slot); /* adjacent rows share pages of the file */
         r = read_slots(&reading, db, of, e);
@@ -147,5 +163,5 @@ int rerank_run(struct rerank *x, struct vectors_db *db, const struct slab_view *
 void rerank_add(struct rerank *x, int64_t row, double score)
 {
     x->items = xrealloc(x->items, (x->n + 1) * sizeof(*x->items));
-    x->items[x->n++] = (struct rerank_item){ score, row };
+    x->items[x->n++] = (struct rerank_item){ .score = score, .row = row };
 }

@@ -11,14 +11,18 @@
 #include "vector/engine/quant.h"
 #include "vector/engine/slab.h"
 
+enum { RERANK_TEXT_BYTES = 1024 /* metadata up to this length is read together with the vector */ };
+
 struct rerank_item {
     double score;
     int64_t row;
+    const struct vectors_db_item *text; /* id and metadata, in the arena of rerank_init(); NULL: not read yet */
 };
 
 struct rerank {
     const float *query; /* borrowed */
     size_t n_dimensions, n_wanted;
+    struct arena *arena; /* borrowed */
     double query_norm;
     float query_scale;             /* of its codes */
     double worst_error, deviation; /* between a score by codes and by floats: the largest known; expected */
@@ -27,7 +31,7 @@ struct rerank {
 };
 
 void rerank_init(struct rerank *x, const float *query, const struct quant_query *codes, size_t n_dimensions,
-                 size_t n_wanted);
+                 size_t n_wanted, struct arena *a);
 void rerank_clear(struct rerank *x);
 /* Adds those slots of `best`, which it sorts, that may be among the n_wanted best; slots whose score is not a number
  * count as such. Inside vectors_db_begin/end. ENGINE_STALE (-ESTALE) when the file lacks a row. */

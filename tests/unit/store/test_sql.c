@@ -147,6 +147,29 @@ static void rows_outlive_the_values_they_were_asked_with(void **state)
     sql_close(db);
 }
 
+static void a_query_is_begun_again_with_other_values(void **state)
+{
+    AUTO(folder_remove) struct folder f = folder_make();
+    struct sql_db *db = open_db(f.file);
+    struct sql_rows *rows = NULL;
+    struct err e = { 0 };
+
+    must(sql_query(db, &rows, &e, "WITH n(i) AS (VALUES (1), (2), (3)) SELECT i FROM n WHERE i >= ?", "i", (int64_t)3),
+         &e);
+    assert_int_equal(sql_step(rows, &e), 1);
+    assert_int_equal(sql_int(rows, 0), 3);
+    must(sql_again(rows, &e, "i", (int64_t)2), &e); /* before the last row */
+    for (int64_t i = 2; i <= 3; i++) {
+        assert_int_equal(sql_step(rows, &e), 1);
+        assert_int_equal(sql_int(rows, 0), i);
+    }
+    assert_int_equal(sql_step(rows, &e), 0);
+    must(sql_again(rows, &e, "i", (int64_t)4), &e); /* after it */
+    assert_int_equal(sql_step(rows, &e), 0);
+    sql_rows_endp(&rows);
+    sql_close(db);
+}
+
 static void failures_are_reported_as_errno_and_code(void **state)
 {
     static const struct {
@@ -318,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_statement_is_prepared_once_a_literal_and_many_fit),
         cmocka_unit_test(built_text_is_not_kept),
         cmocka_unit_test(rows_outlive_the_values_they_were_asked_with),
+        cmocka_unit_test(a_query_is_begun_again_with_other_values),
         cmocka_unit_test(failures_are_reported_as_errno_and_code),
         cmocka_unit_test(a_reading_connection_cannot_write),
         cmocka_unit_test(a_check_with_json_is_read_from_a_trusted_schema_only),

@@ -1,3 +1,4 @@
+#include "vector/engine/rerank.h"
 #include "rig.h"
 
 #include <pthread.h>
@@ -60,6 +61,39 @@ static void a_threshold_a_filter_and_vectors_may_be_asked_for(void **state)
     assert_memory_equal(hits.items[1].vector, north, sizeof(north));
     q.filter = rig_json(x, "{\"documentId\":\"nobody\"}");
     assert_int_equal(rig_query(x, "ns", &q).n, 0);
+    rig_close(x);
+}
+
+/* Metadata of up to RERANK_TEXT_BYTES is read together with the vector. */
+static void metadata_of_any_length_is_in_the_answer(void **state)
+{
+    const struct {
+        const char *id;
+        size_t n;
+    } rows[] = { { "below", RERANK_TEXT_BYTES - 1 },
+                 { "edge", RERANK_TEXT_BYTES },
+                 { "above", RERANK_TEXT_BYTES + 1 },
+                 { "long", 60 * RERANK_TEXT_BYTES } };
+    struct rig *x = rig_open();
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        AUTO(freep) char *text = xcalloc(1, rows[i].n + 1);
+
+        snprintf(text, rows[i].n + 1, "{\"t\":\"%0*zu\"}", (int)(rows[i].n - strlen("{\"t\":\"\"}")), i);
+        assert_int_equal(strlen(text), rows[i].n);
+        rig_put(x, "ns", rows[i].id, (float[]){ 1, (float)i / 10, 0 }, 3, text);
+        for (int with_vectors = 0; with_vectors < 2; with_vectors++) {
+            struct vector_query q = near((float[]){ 1, (float)i / 10, 0 }, 1);
+            struct vector_hits hits;
+
+            q.with_vectors = with_vectors;
+            hits = rig_query(x, "ns", &q);
+            assert_int_equal(hits.n, 1);
+            assert_string_equal(hits.items[0].id, rows[i].id);
+            assert_string_equal(hits.items[0].metadata, text);
+            assert_int_equal(hits.items[0].n_dimensions, with_vectors ? 3 : 0);
+        }
+    }
     rig_close(x);
 }
 
@@ -409,6 +443,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearest_come_first_with_their_cosine),
         cmocka_unit_test(a_threshold_a_filter_and_vectors_may_be_asked_for),
+        cmocka_unit_test(metadata_of_any_length_is_in_the_answer),
         cmocka_unit_test(a_namespace_that_is_not_there_is_empty),
         cmocka_unit_test(an_upsert_replaces_and_the_last_of_equal_ids_wins),
         cmocka_unit_test(the_first_batch_decides_the_dimensions_until_all_is_deleted),
