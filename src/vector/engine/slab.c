@@ -100,9 +100,8 @@ struct slab *slab_unref(struct slab *s)
     return NULL;
 }
 
-/* Large pages are for rows that are loaded at once. Filling one with zeros takes 0.1 ms, but several where the host of
- * a virtual machine has to find its memory first: too long beside queries. Small pages take memory that was in use
- * before. The first chunk has none, so that a namespace with few rows stays small. */
+/* Not in large pages: filling one with zeros takes 0.1 ms, but several where the host of a virtual machine has to find
+ * its memory first, too long beside queries. Small pages take memory that was in use before. */
 static int add_chunk(struct slab *s, struct err *e)
 {
     struct slab_chunk *chunk = &s->chunks[s->n_chunks];
@@ -110,7 +109,7 @@ static int add_chunk(struct slab *s, struct err *e)
 
     if (s->n_chunks == SLAB_MAX_CHUNKS)
         return err_set(e, -E2BIG, "TOO_MANY_VECTORS", "a namespace holds at most %d vectors", LIMIT_VECTOR_ROWS);
-    memory = slab_map(chunk_bytes(s), s->has_large_pages && s->n_chunks > 0);
+    memory = slab_map(chunk_bytes(s), false);
     if (!memory)
         return err_set(e, -ENOMEM, "OUT_OF_MEMORY", "there is no memory for more vectors");
     chunk->codes = memory;

@@ -34,7 +34,6 @@ struct slab {
     uint64_t *dead;            /* owned; one bit for each row of all chunks */
     struct slab_chunk *chunks; /* owned; a table of fixed size */
     size_t n_chunks;
-    bool has_large_pages;        /* chunks are mapped in large pages: while rows are loaded, by the thread that loads */
     struct lists *lists;         /* owned; NULL: none */
     size_t n_listed;             /* rows in them */
     uint32_t *listed_by_row;     /* owned; the slots of the listed rows, sorted by row number */

@@ -48,7 +48,6 @@ static void begin_slab(struct space_load *l)
 {
     slab_unref(l->slab);
     l->slab = slab_new((size_t)l->of.n_dimensions, l->space->account);
-    l->slab->has_large_pages = true;
     l->side = (struct side_state){ 0 };
 }
 
@@ -156,8 +155,6 @@ static void publish(struct space_load *l)
     s->is_loaded = true;
     s->id = l->of.id;
     s->slab = TAKE(l->slab);
-    if (s->slab)
-        s->slab->has_large_pages = false;
     s->side = l->side;
     s->side_wait_n = 0;
     pthread_mutex_unlock(&s->lock);
