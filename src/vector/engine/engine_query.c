@@ -46,20 +46,58 @@ static bool uses_lists(const struct search *s)
     return s->view.slab->lists && !s->mask && !s->is_thorough && !s->q->exact && s->n_wanted <= QUERY_LISTS_TOP;
 }
 
-/* Scans the lists with the nearest centres, the nearest first, and all rows added after the lists were built. */
-static void scan_lists(struct search *s, struct scan_request *request)
+/* Passes the lists with the nearest centres, the nearest first. */
+static void pass_nearest_lists(const struct search *s, struct sketch_scan *scan)
 {
-    const struct slab *slab = s->view.slab;
-    const struct lists *lists = slab->lists;
+    const struct lists *lists = s->view.slab->lists;
     uint32_t *numbers = xcalloc(lists->n_probes, sizeof(*numbers));
-    struct sketch_scan *scan = sketch_scan_begin(s->engine->kernel, slab, request);
 
     lists_choose(lists, s->engine->kernel, &s->codes, numbers);
     for (size_t i = 0; i < lists->n_probes; i++)
         sketch_scan_rows(scan, lists->starts[numbers[i]], lists->starts[numbers[i] + 1]);
-    sketch_scan_rows(scan, slab->n_listed, s->view.n);
-    sketch_scan_end(scan);
     free(numbers);
+}
+
+/* Scans the nearest lists, and all rows added after the lists were built. */
+static void scan_lists(struct search *s, struct scan_request *request)
+{
+    struct sketch_scan *scan = sketch_scan_begin(s->engine->kernel, s->view.slab, request);
+
+    pass_nearest_lists(s, scan);
+    sketch_scan_rows(scan, s->view.slab->n_listed, s->view.n);
+    sketch_scan_end(scan);
+}
+
+/* What rows must score at least, according to the nearest lists; they are passed again with all rows. */
+static float cut_of_lists(const struct search *s, const struct scan_request *request)
+{
+    struct scan_request near = *request;
+    struct sketch_scan *scan;
+    struct best best;
+
+    best_init(&best, request->best->max);
+    near.best = &best;
+    near.is_filtered = true; /* whether sketches pay off in these lists tells nothing about other rows */
+    scan = sketch_scan_begin(s->engine->kernel, s->view.slab, &near);
+    pass_nearest_lists(s, scan);
+    sketch_scan_end(scan);
+    best_clear(&best);
+    return near.cut;
+}
+
+/* Rows in the order of lists begin with lists that may be far away: there is a cut beforehand. */
+static void scan_all(struct search *s, struct scan_request *request)
+{
+    _Atomic float cut = -INFINITY;
+
+    if (s->view.slab->lists && request->n_sketched > 0 && request->n_wanted > 0) {
+        atomic_store_explicit(&cut, cut_of_lists(s, request), memory_order_relaxed);
+        request->common_cut = &cut;
+    }
+    scan_batcher_run(&s->space->batcher, s->engine->kernel, s->view.slab, request);
+    if (request->common_cut)
+        sketch_scan_note_scored(s->view.slab, request);
+    request->common_cut = NULL;
 }
 
 /* Are so few rows wanted that scoring them all costs no more than their sketches? Those that few others share a block
@@ -99,7 +137,7 @@ static void scan(struct search *s, struct best *best, size_t n_wanted)
     if (uses_lists(s))
         scan_lists(s, &request);
     else
-        scan_batcher_run(&s->space->batcher, s->engine->kernel, s->view.slab, &request);
+        scan_all(s, &request);
     s->cut = request.cut;
     metric_add(s->engine->n_sketch_scored, (double)request.n_scored);
     metric_add(s->engine->n_sketch_passed, (double)request.n_passed);

@@ -104,7 +104,7 @@ void split_pass_run(const struct kernel *kernel, const struct slab *slab, struct
                             .common = *request,
                             .n_sketched = n_sketched_rows(request, to),
                             .to = to,
-                            .cut = -INFINITY,
+                            .cut = request->common_cut ? atomic_load(request->common_cut) : -INFINITY,
                             .result = request };
 
     p.common.best = &none;

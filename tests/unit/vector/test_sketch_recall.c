@@ -109,6 +109,37 @@ static void recall_is_high_among_the_rows_of_a_filter(void **state)
     }
 }
 
+/* All rows are passed, the first of them far from the query: what the nearest lists hold tells which to leave out. */
+static void rows_in_the_order_of_lists_are_left_out_from_the_first_one_on(void **state)
+{
+    static const struct {
+        int64_t top_k;
+        const char *filter;
+        double most; /* rows that are scored, as a share of all */
+    } cases[] = { { TOP_K, "{\"tenth\":{\"$lt\":5}}", 0.013 }, { 100, NULL, 0.05 } };
+    vector *rows;
+    struct rig *x;
+
+    if (IS_UNDER_TSAN)
+        SKIP_TEST("many rows, and no threads that meet");
+    rows = make_rows(&kinds[2], 88, N_ROWS + N_QUERIES);
+    x = open_sketched(3);
+    x->config.list_above_rows = 2 * SKETCH_UNIT_ROWS;
+    rig_reopen(x);
+    put_many(x, rows, 0, N_ROWS);
+    settle(x);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        double before = scored(), share;
+
+        assert_true(recall_of(x, rows + N_ROWS, cases[i].top_k, cases[i].filter) >= 0.99);
+        share = (scored() - before) / ((double)N_QUERIES * N_ROWS);
+        if (share > cases[i].most)
+            fail_msg("case %zu: %.4f of the rows were scored", i, share);
+    }
+    rig_close(x);
+    free(rows);
+}
+
 /* What a query reads, as a share of the codes of all rows: a sketch is a seventh of a row's codes. */
 static double share_read(struct rig *x, vector *queries, size_t n, double *ret_passed)
 {
@@ -211,6 +242,7 @@ int main(void)
         cmocka_unit_test(an_exact_query_reads_no_sketches),
         cmocka_unit_test(without_deviations_there_are_no_sketches),
         cmocka_unit_test(recall_is_high_among_the_rows_of_a_filter),
+        cmocka_unit_test(rows_in_the_order_of_lists_are_left_out_from_the_first_one_on),
         cmocka_unit_test(a_filter_that_leaves_few_rows_of_each_block_reads_no_sketches),
         cmocka_unit_test(sketches_are_read_only_where_they_leave_out_rows),
         cmocka_unit_test(few_rows_are_scored_by_their_floats),
