@@ -12,7 +12,6 @@ enum {
     QUERY_DEPTH = 32,        /* at least this many of the best rows by codes are scored from their floats */
     QUERY_WIDE_DEPTH = 4096, /* the depth when codes do not separate the best rows from the rest */
     QUERY_LISTS_TOP = 64,    /* lists are tuned for the nearest ten: for more hits than this all rows are scanned */
-    QUERY_SPARSE_ROWS = 8,   /* of a block that a filter leaves on average: sketches pay from here on */
     QUERY_TRIES = 8,         /* no change is applied during the last try, which changes have to wait for */
 };
 
@@ -100,8 +99,7 @@ static void scan_all(struct search *s, struct scan_request *request)
     request->common_cut = NULL;
 }
 
-/* Are so few rows wanted that scoring them all costs no more than their sketches? Those that few others share a block
- * with do not count. */
+/* Do sketches decide about too few of the matching rows, those that few others share a block with left out? */
 static bool is_sparse(const struct search *s)
 {
     size_t n_blocks = slab_n_words(s->view.n), n = 0;
@@ -111,7 +109,7 @@ static bool is_sparse(const struct search *s)
 
         n += n_rows > SKETCH_FEW ? n_rows : 0;
     }
-    return s->mask && n < QUERY_SPARSE_ROWS * n_blocks;
+    return s->mask && n < n_blocks;
 }
 
 static size_t n_sketched(const struct search *s)
