@@ -17,9 +17,11 @@ const efforts = [32, 64, 128, 256, 512, 1024, 2048];
 const rounds = 5;
 const python = '/usr/bin/python3';      // Debian's, which has Debian's faiss
 
+const listAboveRows = 1_000_000;        // the setting vectors.list_above_rows; lists that lose nothing begin at a quarter of it
+
 const command = join(buildFolder, 'bench/bench_vector');
-const argumentsOf = (file, { n, dimensions, queries, listAbove, answers, batch = 1000 }) =>
-    ['-i', file, '-n', n, '-d', dimensions, '-b', batch, '-q', queries, '-t', 2, ...(listAbove ? ['-l', listAbove] : []), ...(answers ? ['-e', answers] : [])].map(String);
+const argumentsOf = (file, { n, dimensions, queries, answers, listAbove = listAboveRows, batch = 1000 }) =>
+    ['-i', file, '-n', n, '-d', dimensions, '-b', batch, '-q', queries, '-t', 2, '-l', listAbove, ...(answers ? ['-e', answers] : [])].map(String);
 
 // Its figures (bench/vector.c).
 export const engine = (file, options) => JSON.parse(execFileSync(command, [...argumentsOf(file, options), diskFolder('engine')], { encoding: 'utf8' }));
@@ -121,8 +123,6 @@ function faissAt(file, answers, { n, dimensions }) {
 
 const targets = { 100: 0.2, 400: 0.6, 1000: 1.6 };      // ms, of 384 dimensions with structure, by thousands of rows
 
-const listsFrom = 1000;      // thousands of rows: the setting vectors.list_above_rows
-
 const isHard = ({ set }) => set === 'isotropic';
 const ms = (us) => us / 1000;
 const percent = (share) => `${(100 * share).toFixed(2).replace(/\.?0+$/, '')} %`;
@@ -166,11 +166,11 @@ async function measureSet(spec) {
         besideFaiss(what, file, answers, spec, asked.figures);
     await besideGraph(what, file, linesOf(answers), spec, asked);
     await asked.close();
-    if (spec.thousands >= listsFrom)
+    if (spec.n >= listAboveRows)
         await measureLists(what, file, answers, spec);
 }
 
-// The same rows in inverted lists, as the service keeps those of a namespace that is one row larger.
+// The same rows in inverted lists that need not be sure, as the service keeps those of a namespace that is one row larger.
 async function measureLists(what, file, answers, spec) {
     const asked = await engineInTurns(file, { ...spec, queries, listAbove: spec.n - 1 });
     emit({ what: `${what}: engine with lists, recall ${percent(asked.figures.recall)}`, unit: 'ms', better: 'less', hearth: ms(asked.figures.cpu_p50_us) });

@@ -140,7 +140,7 @@ async function renew(what, service, call, quiet) {
 }
 
 export async function measureLive(what, all, n) {
-    const h = await hearth({ settings: { 'limits.vectors_mb': 100_000, 'vectors.list_above_rows': n } });
+    const h = await hearth({ settings: { 'limits.vectors_mb': 100_000, 'vectors.list_above_rows': 4 * n } });
     const service = { h, key: await h.key(), all, n };
     await store(connect(h, service.key), all, 'small', 0, batch);
     await restart(service);             // the first start has nothing to load

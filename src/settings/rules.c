@@ -362,7 +362,7 @@ const struct setting_rule settings_rules[N_SETTINGS] = {
         .help = "Milliseconds of silence after speech that end listening to the microphone." },
 
     [SETTING_VECTORS_LIST_ABOVE_ROWS] = { "vectors.list_above_rows", SETTING_INT, .min = 1000, .max = 1000000000, .def = "1000000",
-        .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries." },
+        .needs_restart = true, .help = "Vectors of one namespace above which inverted lists are built for its queries. Above a quarter of it, lists are built where they lose nothing." },
     [SETTING_VECTORS_TARGET_RECALL_PERCENT] = { "vectors.target_recall_percent", SETTING_INT, .min = 50, .max = 100, .def = "97",
         .needs_restart = true, .help = "How many of the true nearest vectors a query by inverted lists shall find." },
     [SETTING_VECTORS_SKETCH_DEVIATIONS] = { "vectors.sketch_deviations", SETTING_INT, .min = 0, .max = 5, .def = "3",

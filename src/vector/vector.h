@@ -138,7 +138,8 @@ struct vectors_embedded_config {
     const char *path;          /* vectors.db */
     const char *side_folder;   /* of side files (vector/engine/side.h), made when it is missing; NULL: none are kept */
     struct instance *instance; /* the instance that owns the file; NULL: none */
-    int64_t list_above_rows;   /* above this number of live rows inverted lists are built: 1000000 */
+    int64_t list_above_rows;   /* above this number of live rows inverted lists are built, those that are sure above a
+                                  quarter: 1000000 */
     double target_recall;      /* 0.97 */
     double sketch_deviations;  /* of a sketch's error, by which a row may score above it: 3; 0: no sketches */
     int64_t memory_bytes;      /* above it loaded namespaces are evicted */

@@ -160,16 +160,21 @@ static int replace_listed(struct keeper *k, const struct renewal *n, struct slab
     return replace(k, n, fresh, order);
 }
 
+/* Rows whose lists are of no use any more get the plain order again. */
 static int list(struct keeper *k, const struct renewal *n)
 {
     const struct slab_view *view = n->view;
+    const struct lists_goal goal = { .recall = k->engine->target_recall,
+                                     .must_be_sure = view->n_live <= (size_t)k->engine->list_above_rows };
     struct lists *lists = NULL;
     uint32_t *order = NULL;
     int r;
 
-    r = lists_build(k->engine->kernel, view, k->engine->target_recall, &k->engine->pace, &lists, &order);
+    r = lists_build(k->engine->kernel, view, &goal, &k->engine->pace, &lists, &order);
     if (r == -EDOM)
         space_note_tried(n->space, view);
+    if (r == -EDOM && view->slab->lists)
+        return compact(k, n);
     if (r < 0)
         return r;
     r = replace_listed(k, n, copy_in_order(k, view, order), order, lists);

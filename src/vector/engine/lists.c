@@ -266,8 +266,15 @@ struct building {
     uint32_t *slots, *list_of, *list_of_slot;
 };
 
-static int build(const struct kernel *kernel, const struct slab_view *view, double target_recall, struct pace *pace,
-                 struct building *b, struct lists *l)
+static bool are_of_use(const struct lists *l, const struct lists_goal *goal)
+{
+    bool are_sure = l->recall >= CHEAP_RECALL && l->n_probes * LISTS_CHEAP <= l->centres.n;
+
+    return are_sure || (!goal->must_be_sure && l->n_probes * LISTS_WORTH <= l->centres.n);
+}
+
+static int build(const struct kernel *kernel, const struct slab_view *view, const struct lists_goal *goal,
+                 struct pace *pace, struct building *b, struct lists *l)
 {
     int r;
 
@@ -280,18 +287,18 @@ static int build(const struct kernel *kernel, const struct slab_view *view, doub
     for (size_t i = 0; r == 0 && i < view->n_live; i++)
         b->list_of_slot[b->slots[i]] = b->list_of[i];
     if (r == 0)
-        r = measure(l, kernel, view, b->slots, b->list_of_slot, target_recall, pace);
-    return r == 0 && l->n_probes * LISTS_WORTH > l->centres.n ? -EDOM : r;
+        r = measure(l, kernel, view, b->slots, b->list_of_slot, goal->recall, pace);
+    return r == 0 && !are_of_use(l, goal) ? -EDOM : r;
 }
 
-int lists_build(const struct kernel *kernel, const struct slab_view *view, double target_recall, struct pace *pace,
-                struct lists **ret, uint32_t **ret_order)
+int lists_build(const struct kernel *kernel, const struct slab_view *view, const struct lists_goal *goal,
+                struct pace *pace, struct lists **ret, uint32_t **ret_order)
 {
     struct lists *l = xcalloc(1, sizeof(*l));
     struct building b = { 0 };
     int r;
 
-    r = build(kernel, view, target_recall, pace, &b, l);
+    r = build(kernel, view, goal, pace, &b, l);
     if (r == 0) {
         *ret_order = sort_by_list(l, b.slots, b.list_of, view->n_live);
         *ret = l;

@@ -9,6 +9,7 @@ enum {
     RENEW_DEAD_SHARE = 4,    /* compaction when one row in RENEW_DEAD_SHARE is dead */
     RENEW_LATER_SHARE = 5,   /* new lists when there is one newer row to RENEW_LATER_SHARE rows in lists */
     RENEW_TRIED_SHARE = 2,   /* lists that were useless are tried again once there are half as many rows more */
+    RENEW_SURE_SHARE = 4,    /* lists that must be sure are tried above a quarter of the rows of others */
 };
 
 double space_recall(struct space *s)
@@ -34,14 +35,22 @@ double space_sketch_recall(struct space *s)
 }
 
 /* Under the lock. */
+static bool may_have_lists(const struct slab *slab, int64_t list_above_rows)
+{
+    return list_above_rows >= 0 && slab->n - slab->n_dead > (size_t)list_above_rows / RENEW_SURE_SHARE;
+}
+
+/* Under the lock. */
 static bool wants_lists(const struct slab *slab, int64_t list_above_rows)
 {
     size_t n_live = slab->n - slab->n_dead;
 
-    if (list_above_rows < 0 || n_live <= (size_t)list_above_rows)
+    if (!may_have_lists(slab, list_above_rows))
         return false;
     if (slab->lists)
         return slab->n - slab->n_listed > slab->n_listed / RENEW_LATER_SHARE;
+    if (n_live > (size_t)list_above_rows && slab->n_tried <= (size_t)list_above_rows)
+        return true; /* they need not be sure any more */
     return n_live > slab->n_tried + slab->n_tried / RENEW_TRIED_SHARE;
 }
 
@@ -58,9 +67,9 @@ static bool wants_sketches(const struct slab *slab)
 /* Compaction would undo the lists, so lists for many rows are rebuilt instead. */
 static enum space_need need_of_order(const struct slab *slab, int64_t list_above_rows)
 {
-    bool is_large = list_above_rows >= 0 && slab->n - slab->n_dead > (size_t)list_above_rows;
+    bool is_to_be_listed = slab->lists && may_have_lists(slab, list_above_rows) && wants_compaction(slab);
 
-    if (wants_lists(slab, list_above_rows) || (slab->lists && is_large && wants_compaction(slab)))
+    if (wants_lists(slab, list_above_rows) || is_to_be_listed)
         return SPACE_NEEDS_LISTS;
     return wants_compaction(slab) ? SPACE_NEEDS_COMPACTION : SPACE_NEEDS_NOTHING;
 }
@@ -247,6 +256,7 @@ static void swap(struct space *s, struct slab *fresh, const struct columns_move 
 
     pthread_mutex_lock(&s->lock);
     old = s->slab;
+    fresh->n_tried = old->n_tried;
     s->slab = slab_ref(fresh);
     pthread_mutex_unlock(&s->lock);
     if (has_columns)

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { N_ROWS = 4000, N_DIMENSIONS = 32, N_QUERIES = 60, TOP_K = 10, BATCH = 500, LIST_ABOVE = 1500 };
+enum { N_ROWS = 4000, N_DIMENSIONS = 32, N_QUERIES = 60, TOP_K = 10, BATCH = 500, LIST_ABOVE = 1500, N_MANY = 6500 };
 
 static struct rig *open_listed(void)
 {
@@ -177,7 +177,6 @@ static size_t n_probes_of(struct rig *x)
 /* One list of the 128 has the wanted tenth of the nearest rows. */
 static void lists_that_cost_little_raise_the_recall_above_the_wanted_one(void **state)
 {
-    enum { N_MANY = 6500 };
     struct rig *x = open_listed();
     float *rows = calloc((size_t)N_MANY * N_DIMENSIONS, sizeof(float));
 
@@ -193,6 +192,90 @@ static void lists_that_cost_little_raise_the_recall_above_the_wanted_one(void **
     rig_close(x);
 }
 
+/* A row queried by its own vector is in the list that is searched first. */
+static bool is_found(struct rig *x, const float *rows, size_t i)
+{
+    struct vector_query q = {
+        .vector = rows + i * N_DIMENSIONS, .n_dimensions = N_DIMENSIONS, .top_k = 1, .min_score = -2
+    };
+    struct vector_hits hits = rig_query(x, "ns", &q);
+
+    return hits.n == 1 && strtoul(hits.items[0].id, NULL, 10) == i;
+}
+
+/* Groups of 20 rows that are close together: all of a group are in the same list. */
+static void make_tight(struct dice *dice, float *rows, size_t n)
+{
+    float centre[N_DIMENSIONS];
+
+    for (size_t i = 0; i < n; i++) {
+        if (i % 20 == 0)
+            dice_vector(dice, centre, N_DIMENSIONS);
+        for (size_t j = 0; j < N_DIMENSIONS; j++)
+            rows[i * N_DIMENSIONS + j] = centre[j] + 0.02F * dice_float(dice);
+    }
+}
+
+static struct rig *open_with_sure_lists_only(void)
+{
+    struct rig *x = open_listed();
+
+    x->config.list_above_rows = 4 * (N_MANY - 1);
+    rig_reopen(x);
+    return x;
+}
+
+static void lists_that_lose_nothing_begin_at_a_quarter_of_the_rows(void **state)
+{
+    struct rig *x = open_with_sure_lists_only();
+    float *rows = calloc((size_t)N_MANY * N_DIMENSIONS, sizeof(float));
+
+    make_tight(&(struct dice){ 42 }, rows, N_MANY);
+    put_rows(x, rows, 0, N_MANY - BATCH);
+    settle(x);
+    assert_false(has_lists(x));
+    put_rows(x, rows, N_MANY - BATCH, N_MANY);
+    settle(x);
+    assert_true(has_lists(x));
+    for (size_t i = 0; i < N_MANY; i += 50)
+        assert_true(is_found(x, rows, i));
+    free(rows);
+    rig_close(x);
+}
+
+static void lists_that_would_lose_rows_are_not_built_yet(void **state)
+{
+    struct rig *x = open_with_sure_lists_only();
+    float *rows = calloc((size_t)N_MANY * N_DIMENSIONS, sizeof(float));
+
+    make_clustered(&(struct dice){ 43 }, rows, N_MANY);
+    put_rows(x, rows, 0, N_MANY);
+    settle(x);
+    assert_false(has_lists(x));
+    free(rows);
+    rig_close(x);
+}
+
+/* The rows go back to their plain order. */
+static void lists_that_lose_rows_by_now_are_given_up(void **state)
+{
+    struct rig *x = open_with_sure_lists_only();
+    float *rows = calloc((size_t)2 * N_MANY * N_DIMENSIONS, sizeof(float));
+
+    make_tight(&(struct dice){ 44 }, rows, N_MANY);
+    make_uniform(&(struct dice){ 45 }, rows + (size_t)N_MANY * N_DIMENSIONS, N_MANY);
+    put_rows(x, rows, 0, N_MANY);
+    settle(x);
+    assert_true(has_lists(x));
+    put_rows(x, rows, N_MANY, 2 * N_MANY);
+    settle(x);
+    assert_false(has_lists(x));
+    for (size_t i = 0; i < 2 * N_MANY; i += 50)
+        assert_true(is_found(x, rows, i));
+    free(rows);
+    rig_close(x);
+}
+
 static struct rig *open_clustered(float **ret_rows)
 {
     struct rig *x = open_listed();
@@ -204,17 +287,6 @@ static struct rig *open_clustered(float **ret_rows)
     settle(x);
     assert_true(has_lists(x));
     return x;
-}
-
-/* A row queried by its own vector is in the list that is searched first. */
-static bool is_found(struct rig *x, const float *rows, size_t i)
-{
-    struct vector_query q = {
-        .vector = rows + i * N_DIMENSIONS, .n_dimensions = N_DIMENSIONS, .top_k = 1, .min_score = -2
-    };
-    struct vector_hits hits = rig_query(x, "ns", &q);
-
-    return hits.n == 1 && strtoul(hits.items[0].id, NULL, 10) == i;
 }
 
 static void rows_newer_than_the_lists_are_found(void **state)
@@ -458,6 +530,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recall_is_what_was_asked_for_on_every_kind_of_data),
         cmocka_unit_test(lists_that_cost_little_raise_the_recall_above_the_wanted_one),
+        cmocka_unit_test(lists_that_lose_nothing_begin_at_a_quarter_of_the_rows),
+        cmocka_unit_test(lists_that_would_lose_rows_are_not_built_yet),
+        cmocka_unit_test(lists_that_lose_rows_by_now_are_given_up),
         cmocka_unit_test(rows_newer_than_the_lists_are_found),
         cmocka_unit_test(removed_and_replaced_rows_leave_the_lists),
         cmocka_unit_test(gaps_are_closed_and_lists_go_with_the_rows),
