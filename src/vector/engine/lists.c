@@ -176,17 +176,23 @@ static uint32_t rank_of(const float *scores, size_t n, size_t list)
     return rank;
 }
 
-/* Adds the ranks of the lists that contain the nearest rows of one query, except the query's own row. */
-static size_t note_ranks(const struct lists *l, const struct kernel *kernel, const struct sample *s, size_t i,
-                         const uint32_t *list_of_slot, uint32_t *ranks)
+/* Adds the ranks of the lists that will contain the nearest rows of one query, except the query's own row. */
+static size_t note_ranks(const struct lists *l, const struct kernel *kernel, const struct slab *slab,
+                         const struct sample *s, size_t i, uint32_t *ranks)
 {
     float *scores = xcalloc(l->centres.n, sizeof(*scores));
+    int32_t *scratch = xcalloc(l->centres.n, sizeof(*scratch));
     size_t n = 0;
 
     score_centres(l, kernel, &s->queries[i], scores);
-    for (size_t j = 0; j < s->bests[i].n && n < LISTS_SAMPLE_TOP; j++)
-        if (s->bests[i].items[j].slot != s->slots[i])
-            ranks[n++] = rank_of(scores, l->centres.n, list_of_slot[s->bests[i].items[j].slot]);
+    for (size_t j = 0; j < s->bests[i].n && n < LISTS_SAMPLE_TOP; j++) {
+        uint32_t slot = s->bests[i].items[j].slot;
+
+        if (slot != s->slots[i])
+            ranks[n++] =
+                rank_of(scores, l->centres.n, kmeans_nearest(kernel, &l->centres, slab_codes(slab, slot), scratch));
+    }
+    free(scratch);
     free(scores);
     return n;
 }
@@ -222,7 +228,7 @@ static void settle_probes(struct lists *l, uint32_t *ranks, size_t n, double tar
 }
 
 static int measure(struct lists *l, const struct kernel *kernel, const struct slab_view *view, const uint32_t *slots,
-                   const uint32_t *list_of_slot, double target_recall, struct pace *pace)
+                   double target_recall, struct pace *pace)
 {
     size_t n_queries = MIN(view->n_live, (size_t)LISTS_SAMPLE_QUERIES), n_ranks = 0, next = 0;
     uint32_t *ranks = xcalloc(n_queries * LISTS_SAMPLE_TOP, sizeof(*ranks));
@@ -234,7 +240,7 @@ static int measure(struct lists *l, const struct kernel *kernel, const struct sl
             s.slots[i] = slots[(next + i) * view->n_live / n_queries];
         answer(kernel, view, &s, pace);
         for (size_t i = 0; i < s.n; i++)
-            n_ranks += note_ranks(l, kernel, &s, i, list_of_slot, ranks + n_ranks);
+            n_ranks += note_ranks(l, kernel, view->slab, &s, i, ranks + n_ranks);
         sample_clear(&s);
         next += s.n;
     }
@@ -261,11 +267,6 @@ static int place_centres(const struct kernel *kernel, const struct slab_view *vi
     return r;
 }
 
-/* What lists_build() works on. */
-struct building {
-    uint32_t *slots, *list_of, *list_of_slot;
-};
-
 static bool are_of_use(const struct lists *l, const struct lists_goal *goal)
 {
     bool are_sure = l->recall >= CHEAP_RECALL && l->n_probes * LISTS_CHEAP <= l->centres.n;
@@ -273,40 +274,35 @@ static bool are_of_use(const struct lists *l, const struct lists_goal *goal)
     return are_sure || (!goal->must_be_sure && l->n_probes * LISTS_WORTH <= l->centres.n);
 }
 
+/* Whether the lists are of use shows before all rows are assigned to them. */
 static int build(const struct kernel *kernel, const struct slab_view *view, const struct lists_goal *goal,
-                 struct pace *pace, struct building *b, struct lists *l)
+                 struct pace *pace, struct lists *l, uint32_t **ret_order)
 {
-    int r;
+    uint32_t *slots = live_slots(view), *list_of = xcalloc(view->n_live, sizeof(*list_of));
+    int r = place_centres(kernel, view, slots, pace, &l->centres);
 
-    b->slots = live_slots(view);
-    b->list_of = xcalloc(view->n_live, sizeof(*b->list_of));
-    b->list_of_slot = xcalloc(view->n, sizeof(*b->list_of_slot));
-    r = place_centres(kernel, view, b->slots, pace, &l->centres);
     if (r == 0)
-        r = assign(kernel, view, b->slots, &l->centres, pace, b->list_of);
-    for (size_t i = 0; r == 0 && i < view->n_live; i++)
-        b->list_of_slot[b->slots[i]] = b->list_of[i];
+        r = measure(l, kernel, view, slots, goal->recall, pace);
+    if (r == 0 && !are_of_use(l, goal))
+        r = -EDOM;
     if (r == 0)
-        r = measure(l, kernel, view, b->slots, b->list_of_slot, goal->recall, pace);
-    return r == 0 && !are_of_use(l, goal) ? -EDOM : r;
+        r = assign(kernel, view, slots, &l->centres, pace, list_of);
+    if (r == 0)
+        *ret_order = sort_by_list(l, slots, list_of, view->n_live);
+    free(list_of);
+    free(slots);
+    return r;
 }
 
 int lists_build(const struct kernel *kernel, const struct slab_view *view, const struct lists_goal *goal,
                 struct pace *pace, struct lists **ret, uint32_t **ret_order)
 {
     struct lists *l = xcalloc(1, sizeof(*l));
-    struct building b = { 0 };
-    int r;
+    int r = build(kernel, view, goal, pace, l, ret_order);
 
-    r = build(kernel, view, goal, pace, &b, l);
-    if (r == 0) {
-        *ret_order = sort_by_list(l, b.slots, b.list_of, view->n_live);
+    if (r == 0)
         *ret = l;
-    } else {
+    else
         lists_free(l);
-    }
-    free(b.slots);
-    free(b.list_of);
-    free(b.list_of_slot);
     return r;
 }
