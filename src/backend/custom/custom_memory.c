@@ -16,8 +16,8 @@ struct note {
 struct custom_memory {
     pthread_mutex_t lock;
     struct note notes[LIMIT_CUSTOM_NOTES], *buckets[LIMIT_CUSTOM_NOTES];
-    size_t n;                  /* notes in use */
-    TAILQ_HEAD(, note) by_age; /* the oldest first */
+    size_t n;                       /* notes in use */
+    TAILQ_HEAD(notes, note) by_age; /* the oldest first */
 };
 
 struct custom_memory *custom_memory_new(void)
