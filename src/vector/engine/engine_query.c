@@ -94,8 +94,6 @@ static void scan_all(struct search *s, struct scan_request *request)
         request->common_cut = &cut;
     }
     scan_batcher_run(&s->space->batcher, s->engine->kernel, s->view.slab, request);
-    if (request->common_cut)
-        sketch_scan_note_scored(s->view.slab, request);
     request->common_cut = NULL;
 }
 
@@ -136,6 +134,7 @@ static void scan(struct search *s, struct best *best, size_t n_wanted)
         scan_lists(s, &request);
     else
         scan_all(s, &request);
+    sketch_scan_note_scored(s->view.slab, &request);
     s->cut = request.cut;
     metric_add(s->engine->n_sketch_scored, (double)request.n_scored);
     metric_add(s->engine->n_sketch_passed, (double)request.n_passed);

@@ -171,10 +171,10 @@ static int list(struct keeper *k, const struct renewal *n)
     int r;
 
     r = lists_build(k->engine->kernel, view, &goal, &k->engine->pace, &lists, &order);
-    if (r == -EDOM)
+    if (r == -EDOM) {
         space_note_tried(n->space, view);
-    if (r == -EDOM && view->slab->lists)
-        return compact(k, n);
+        return view->slab->lists ? compact(k, n) : r;
+    }
     if (r < 0)
         return r;
     r = replace_listed(k, n, copy_in_order(k, view, order), order, lists);

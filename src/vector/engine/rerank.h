@@ -1,7 +1,7 @@
 /* Scores the rows that were best by their codes from their floats in the file, for the final answer: the n_wanted best
  * first, then only those that the errors of codes may have ranked below them. One thread.
  *
- *     rerank_init(&x, query, &codes, n_dimensions, n_wanted);
+ *     rerank_init(&x, query, &codes, n_dimensions, n_wanted, a);
  *     r = rerank_run(&x, db, &view, &of, &best, e);              x.items: best first, no row twice
  */
 #pragma once

@@ -30,13 +30,12 @@ struct scan_request {
     bool is_filtered;                          /* the mask is that of a filter */
     size_t n_wanted;                           /* 0: only the floor of `best` is known */
     struct best *nearest;                      /* the n_wanted best, set by the pass; NULL: not kept */
-    _Atomic float
-        *common_cut;   /* borrowed; known beforehand, raised by all threads that pass for the request; or NULL */
-    float cut;         /* result: rows left out score at most this */
-    size_t n_passed;   /* result: rows whose sketches were read */
-    size_t n_left_out; /* result: of these, rows of blocks that the coarse parts left out */
-    size_t n_scored;   /* result: rows of units with sketches that were scored by their codes */
-    size_t n_helpers;  /* result: helpers that took part */
+    _Atomic float *common_cut; /* borrowed; known beforehand, raised by every thread of the pass; NULL: none */
+    float cut;                 /* result: rows left out score at most this */
+    size_t n_passed;           /* result: rows whose sketches were read */
+    size_t n_left_out;         /* result: of these, rows of blocks that the coarse parts left out */
+    size_t n_scored;           /* result: rows of units with sketches that were scored by their codes */
+    size_t n_helpers;          /* result: helpers that took part */
 };
 
 void scan_range(const struct kernel *kernel, const struct slab *slab, struct scan_request *const *requests,

@@ -393,8 +393,6 @@ struct sketch_scan *sketch_scan_end(struct sketch_scan *s)
     sketch_finish(s);
     request->cut = request->n_sketched > 0 ? sketch_cut(s) : -INFINITY;
     note_density(s);
-    if (!request->common_cut)
-        sketch_scan_note_scored(s->slab, request);
     request->nearest = NULL;
     best_clear(&s->nearest);
     sketch_query_clear(&s->query);

@@ -27,6 +27,6 @@ void sketch_scan_rows(struct sketch_scan *s, size_t from, size_t to);
 struct sketch_scan *sketch_scan_end(struct sketch_scan *s); /* NULL is fine */
 
 /* The rows with sketches that the last query of this kind scored by their codes all the same; 0: not known, or the
- * query has a filter. A pass by several threads notes its own. */
+ * query has a filter. Noted by who asks for the pass. */
 size_t sketch_scan_n_scored(const struct slab *slab, const struct scan_request *request);
 void sketch_scan_note_scored(const struct slab *slab, const struct scan_request *request);

@@ -115,5 +115,4 @@ void split_pass_run(const struct kernel *kernel, const struct slab *slab, struct
     pthread_mutex_init(&p.lock, NULL);
     helpers_run(request->helpers, scan_parts, &p);
     pthread_mutex_destroy(&p.lock);
-    sketch_scan_note_scored(slab, request);
 }

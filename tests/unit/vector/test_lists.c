@@ -203,6 +203,13 @@ static bool is_found(struct rig *x, const float *rows, size_t i)
     return hits.n == 1 && strtoul(hits.items[0].id, NULL, 10) == i;
 }
 
+/* Every step-th of the first n rows. */
+static void expect_found(struct rig *x, const float *rows, size_t n, size_t step)
+{
+    for (size_t i = 0; i < n; i += step)
+        assert_true(is_found(x, rows, i));
+}
+
 /* Groups of 20 rows that are close together: all of a group are in the same list. */
 static void make_tight(struct dice *dice, float *rows, size_t n)
 {
@@ -237,8 +244,7 @@ static void lists_that_lose_nothing_begin_at_a_quarter_of_the_rows(void **state)
     put_rows(x, rows, N_MANY - BATCH, N_MANY);
     settle(x);
     assert_true(has_lists(x));
-    for (size_t i = 0; i < N_MANY; i += 50)
-        assert_true(is_found(x, rows, i));
+    expect_found(x, rows, N_MANY, 50);
     free(rows);
     rig_close(x);
 }
@@ -270,8 +276,7 @@ static void lists_that_lose_rows_by_now_are_given_up(void **state)
     put_rows(x, rows, N_MANY, 2 * N_MANY);
     settle(x);
     assert_false(has_lists(x));
-    for (size_t i = 0; i < 2 * N_MANY; i += 50)
-        assert_true(is_found(x, rows, i));
+    expect_found(x, rows, 2 * N_MANY, 50);
     free(rows);
     rig_close(x);
 }
@@ -295,13 +300,11 @@ static void rows_newer_than_the_lists_are_found(void **state)
     struct rig *x = open_clustered(&rows);
 
     put_rows(x, rows, N_ROWS, N_ROWS + 100);
-    for (size_t i = 0; i < N_ROWS + 100; i += 50)
-        assert_true(is_found(x, rows, i));
+    expect_found(x, rows, N_ROWS + 100, 50);
     put_rows(x, rows, N_ROWS + 100, 2 * N_ROWS); /* enough rows to have the lists built again */
     settle(x);
     assert_true(has_lists(x));
-    for (size_t i = 0; i < 2 * N_ROWS; i += 50)
-        assert_true(is_found(x, rows, i));
+    expect_found(x, rows, 2 * N_ROWS, 50);
     free(rows);
     rig_close(x);
 }
@@ -320,8 +323,7 @@ static void removed_and_replaced_rows_leave_the_lists(void **state)
     memcpy(rows, rows + 6000 * N_DIMENSIONS,
            BATCH * N_DIMENSIONS * sizeof(float)); /* other vectors for the first ids */
     put_rows(x, rows, 0, BATCH);
-    for (size_t i = 0; i < BATCH; i += 20)
-        assert_true(is_found(x, rows, i));
+    expect_found(x, rows, BATCH, 20);
     assert_int_equal(rig_count(x, "ns"), N_ROWS);
     free(rows);
     rig_close(x);
@@ -347,8 +349,7 @@ static void gaps_are_closed_and_lists_go_with_the_rows(void **state)
     assert_null(view.live);
     slab_view_clear(&view);
     engine_give_back(engine_of(x->v), s);
-    for (size_t i = 0; i < N_ROWS; i += 25)
-        assert_true(is_found(x, rows, i));
+    expect_found(x, rows, N_ROWS, 25);
     free(rows);
     rig_close(x);
 }
