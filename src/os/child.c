@@ -1,6 +1,7 @@
 #include "os/child_private.h"
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/proc.h"
@@ -36,6 +37,8 @@ struct child *child_unref(struct child *c)
     assert(!c->supervisor);
     child_log_unref(c->log);
     buf_clear(&c->stdout_kept);
+    pthread_cond_destroy(&c->is_over);
+    pthread_mutex_destroy(&c->end_lock);
     free(c->label);
     free(c);
     return NULL;
@@ -56,6 +59,17 @@ uint64_t child_tag_new(void)
 bool child_is_running(const struct child *c)
 {
     return atomic_load(&c->is_running);
+}
+
+bool child_wait_for_end(struct child *c, int64_t most_ms)
+{
+    int64_t until_us = clock_mono_us() + most_ms * 1000;
+
+    pthread_mutex_lock(&c->end_lock);
+    while (child_is_running(c) && cond_wait_until(&c->is_over, &c->end_lock, until_us))
+        ;
+    pthread_mutex_unlock(&c->end_lock);
+    return !child_is_running(c);
 }
 
 struct child_log *child_log_of(struct child *c)
@@ -166,6 +180,14 @@ static void child_release(struct child *c)
         c->supervisor->on_sockets.closed(c->supervisor->on_sockets.arg, c->tag);
 }
 
+static void child_tell_end(struct child *c)
+{
+    pthread_mutex_lock(&c->end_lock);
+    atomic_store(&c->is_running, false);
+    pthread_cond_broadcast(&c->is_over);
+    pthread_mutex_unlock(&c->end_lock);
+}
+
 void child_finish(struct child *c)
 {
     for (enum child_stream stream = CHILD_STDOUT; stream < CHILD_NOTE; stream++)
@@ -178,7 +200,7 @@ void child_finish(struct child *c)
     supervisor_drop(c->supervisor, c);
     c->supervisor = NULL;
     metric_add(c->gauge, -1);
-    atomic_store(&c->is_running, false);
+    child_tell_end(c);
     if (c->spec.on_exit)
         c->spec.on_exit(c, &c->how, c->spec.arg);
     child_unref(c);
@@ -433,6 +455,8 @@ struct child *child_new(struct supervisor *s, const struct child_spec *spec, con
 
     atomic_init(&c->n_refs, 1);
     atomic_init(&c->is_running, true);
+    pthread_mutex_init(&c->end_lock, NULL);
+    cond_init(&c->is_over);
     c->loop = s->loop;
     c->supervisor = s;
     c->label = xstrdup(spec->label);

@@ -94,6 +94,9 @@ void child_stop(struct child *c);
 pid_t child_pid(const struct child *c); /* of the program itself, so that `kill` ends it */
 uint64_t child_tag_new(void);           /* for child_spec.tag */
 bool child_is_running(const struct child *c);
+/* Waits until the child has ended and all that it wrote is in its log. False: it runs on. Not on the loop thread. A
+ * child that has closed its standard output may not have ended yet, and its last words may not be in the log. */
+bool child_wait_for_end(struct child *c, int64_t most_ms);
 struct child_log *child_log_of(struct child *c); /* borrowed; any thread */
 /* The complete standard output (max_stdout); valid in on_exit and after it. */
 struct slice child_stdout(struct child *c, bool *ret_is_cut);

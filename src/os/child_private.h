@@ -39,11 +39,13 @@ struct child_pipe {
 struct child {
     atomic_uint n_refs;
     atomic_bool is_running;
-    struct loop *loop;     /* borrowed; used while it runs */
-    char *label;           /* owned */
-    struct child_log *log; /* one reference */
-    pid_t pid;             /* of the program */
-    pid_t root;            /* the spawned process and its process group: the program, hearth-child or bubblewrap */
+    pthread_mutex_t end_lock;
+    pthread_cond_t is_over; /* is_running became false */
+    struct loop *loop;      /* borrowed; used while it runs */
+    char *label;            /* owned */
+    struct child_log *log;  /* one reference */
+    pid_t pid;              /* of the program */
+    pid_t root;             /* the spawned process and its process group: the program, hearth-child or bubblewrap */
     uint64_t tag;
     struct child_spec spec; /* numbers and callbacks only: the pointers to text are cleared */
     struct metric *gauge;

@@ -92,6 +92,24 @@ static size_t count_descriptors(void)
     return n;
 }
 
+static void its_last_words_are_in_the_log_once_it_has_ended(void **state)
+{
+    struct story s = { 0 };
+    struct child_ends ends = start_with_ends(&s, *state, "exec >&-; read line; echo words >&2");
+    char back[1];
+
+    assert_int_equal(read_all(ends.stdout_fd, back, sizeof(back)), 0);
+    assert_false(child_wait_for_end(s.child, 1));
+    assert_int_equal(write(ends.stdin_fd, "\n", 1), 1);
+    assert_true(child_wait_for_end(s.child, WAIT_MS));
+    assert_string_equal(story_tail(&s, CHILD_STDERR), "words");
+    assert_true(child_wait_for_end(s.child, 0));
+    story_wait(&s);
+    close(ends.stdin_fd);
+    close(ends.stdout_fd);
+    story_end(&s);
+}
+
 static void a_start_that_fails_hands_over_nothing(void **state)
 {
     struct place *p = *state;
@@ -116,6 +134,7 @@ int main(void)
         IN_PLACE(what_is_written_comes_back),
         IN_PLACE(it_has_no_descriptor_beyond_the_three),
         IN_PLACE(the_callers_ends_stay_open_after_its_end),
+        IN_PLACE(its_last_words_are_in_the_log_once_it_has_ended),
         IN_PLACE(a_start_that_fails_hands_over_nothing),
     };
 
