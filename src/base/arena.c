@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "base/blocks.h"
 #include "base/limits.h"
 
 #include <assert.h>
@@ -77,6 +78,14 @@ static void take(struct arena *a, size_t n)
     note_total(a);
 }
 
+static void *zeroed(size_t n)
+{
+    size_t n_usable;
+    void *block = block_take(n, &n_usable);
+
+    return block ? memset(block, 0, n) : xcalloc(1, n);
+}
+
 /* Near the limit the chunk is smaller than next_size. */
 static void add_chunk(struct arena *a, size_t at_least)
 {
@@ -86,7 +95,7 @@ static void add_chunk(struct arena *a, size_t at_least)
     if (size + sizeof(*chunk) > left)
         size = at_least;
     take(a, sizeof(*chunk) + size);
-    chunk = xcalloc(1, sizeof(*chunk) + size);
+    chunk = zeroed(sizeof(*chunk) + size);
     a->next_size = MIN(a->next_size + size, (size_t)ARENA_LARGEST_CHUNK);
     chunk->size = size;
     chunk->older = a->newest;
@@ -130,7 +139,7 @@ struct arena *arena_free(struct arena *a)
         a->newest = chunk->older;
         ASAN_UNPOISON_MEMORY_REGION(chunk->bytes, chunk->size);
         if (chunk != &a->first)
-            free(chunk);
+            block_free(chunk);
     }
     if (a->n_reported > 0)
         atomic_fetch_sub_explicit(&total_bytes, a->n_reported, memory_order_relaxed);

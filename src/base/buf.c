@@ -1,6 +1,7 @@
 #include "base/buf.h"
 
 #include "base/arena.h"
+#include "base/blocks.h"
 #include "base/memory.h"
 
 #include <stdarg.h>
@@ -32,7 +33,7 @@ void buf_clear(struct buf *b)
 {
     if (!b)
         return;
-    free(b->p);
+    block_free(b->p);
     forget(b);
 }
 
@@ -44,11 +45,29 @@ void buf_reset(struct buf *b)
         b->p[0] = '\0';
 }
 
+/* Moves the bytes into a block that was kept. False: there is none. */
+static bool move_to_block(struct buf *b, size_t cap)
+{
+    size_t n = 0;
+    char *block = b->cap < BLOCK_LEAST_BYTES ? block_take(cap, &n) : NULL;
+
+    if (!block)
+        return false;
+    if (b->p)
+        memcpy(block, b->p, b->n);
+    free(b->p);
+    b->p = block;
+    b->cap = n;
+    return true;
+}
+
 /* False: out of memory; the buffer is unchanged. */
 static bool grow(struct buf *b, size_t cap)
 {
     char *grown;
 
+    if (move_to_block(b, cap))
+        return true;
     if (b->may_fail && cap > MEMORY_LARGE_BYTES) {
         grown = memory_has_room(cap + b->n_spare) ? realloc(b->p, cap) : NULL;
         if (!grown)

@@ -1,4 +1,5 @@
 #include "base/memory.h"
+#include "base/blocks.h"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -58,6 +59,7 @@ bool memory_wait(unsigned *n_tries)
 {
     const struct timespec pause = { .tv_nsec = WAIT_NS };
 
+    blocks_drop();
     if (give_reserve())
         return true;
     if (++*n_tries > MOST_TRIES)
@@ -93,5 +95,7 @@ void memory_set_up(void)
     mallopt(M_MMAP_THRESHOLD, MEMORY_OWN_PAGES_BYTES);
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         be_modest();
+    else
+        blocks_set_up();
     take_reserve();
 }

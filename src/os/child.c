@@ -180,7 +180,7 @@ static void child_release(struct child *c)
         c->supervisor->on_sockets.closed(c->supervisor->on_sockets.arg, c->tag);
 }
 
-static void child_tell_end(struct child *c)
+static void child_broadcast_end(struct child *c)
 {
     pthread_mutex_lock(&c->end_lock);
     atomic_store(&c->is_running, false);
@@ -200,7 +200,7 @@ void child_finish(struct child *c)
     supervisor_drop(c->supervisor, c);
     c->supervisor = NULL;
     metric_add(c->gauge, -1);
-    child_tell_end(c);
+    child_broadcast_end(c);
     if (c->spec.on_exit)
         c->spec.on_exit(c, &c->how, c->spec.arg);
     child_unref(c);

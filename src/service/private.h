@@ -72,7 +72,7 @@ struct service {
     struct models models;
     struct api api;
     struct loop_watch *on_term, *on_int, *on_hup;
-    struct loop_timer *upkeep, *measuring, *close_idle, *tidy_speech, *leaving;
+    struct loop_timer *upkeep, *measuring, *close_idle, *tidy_often, *leaving;
     bool is_stopping;         /* loop thread */
     atomic_bool is_measuring; /* a worker measures the apps' folders */
     atomic_bool has_started;  /* tasks and apps have been started */

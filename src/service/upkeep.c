@@ -3,6 +3,7 @@
 #include "service/private.h"
 
 #include "agents/sessions.h"
+#include "base/blocks.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/http_client.h"
@@ -14,7 +15,7 @@
 
 enum {
     CLOSE_EVERY_MS = 30 * 1000,
-    SPEECH_EVERY_MS = 5000,
+    OFTEN_MS = 5000,
     UPKEEP_EVERY_MS = 3600 * 1000,
     PAUSE_FACTOR = 4,
     MOST_PAUSE_US = 200000
@@ -132,11 +133,12 @@ static void close_idle_on_worker(void *arg)
         log_debug("service", NULL, "no worker is free to close idle connections; the next round will do");
 }
 
-static void tidy_speech(void *arg)
+static void tidy_often(void *arg)
 {
     struct service *s = arg;
 
     speech_tidy(s->speech);
+    blocks_drop_idle();
 }
 
 int service_start_upkeep(struct service *s, struct err *e)
@@ -150,8 +152,8 @@ int service_start_upkeep(struct service *s, struct err *e)
     tidy_on_worker(s);
     s->close_idle = loop_timer_new(s->loop, close_idle_on_worker, s);
     loop_timer_every(s->close_idle, CLOSE_EVERY_MS);
-    s->tidy_speech = loop_timer_new(s->loop, tidy_speech, s);
-    loop_timer_every(s->tidy_speech, SPEECH_EVERY_MS);
+    s->tidy_often = loop_timer_new(s->loop, tidy_often, s);
+    loop_timer_every(s->tidy_often, OFTEN_MS);
     service_start_measuring(s);
     return 0;
 }
@@ -162,6 +164,6 @@ void service_stop_upkeep(void *service)
 
     s->upkeep = loop_timer_free(s->upkeep);
     s->close_idle = loop_timer_free(s->close_idle);
-    s->tidy_speech = loop_timer_free(s->tidy_speech);
+    s->tidy_often = loop_timer_free(s->tidy_often);
     service_stop_measuring(s);
 }

@@ -1,0 +1,33 @@
+/* Keeps a few large blocks of the heap after they were freed, for the next request that needs such a block.
+ *
+ * The system adds and clears each page of a new block at the first write to it, which takes longer than copying the
+ * body of a request into it. Until blocks_set_up() no block is kept, and under a limit of address space never. Any
+ * thread.
+ *
+ *     block = block_take(n, &n_usable);
+ *     if (!block)
+ *         block = malloc(n);
+ *     ...
+ *     block_free(block);
+ */
+#pragma once
+
+#include <stddef.h>
+
+enum {
+    BLOCK_LEAST_BYTES = 256 << 10, /* smaller blocks are reused by malloc() itself */
+    BLOCKS_MOST_BYTES = 8 << 20,   /* kept in all */
+    BLOCKS_MOST = 16,
+};
+
+/* Call before other threads run, after mallopt(). */
+void blocks_set_up(void);
+/* The smallest kept block of at least n bytes and its size, or NULL. Its content is arbitrary. The block is one of
+ * malloc(). */
+void *block_take(size_t n, size_t *ret_n);
+/* Like free(); NULL is fine. */
+void block_free(void *block);
+/* Frees the blocks that were kept before the last call as well. Call at intervals. */
+void blocks_drop_idle(void);
+/* Frees all. For a shortage of memory, and for the end. */
+void blocks_drop(void);
