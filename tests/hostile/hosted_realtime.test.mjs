@@ -90,8 +90,11 @@ async function watching(t, on, options) {
     return { server, c };
 }
 
-const stateOf = async (c) => (await c.run('monitor')).tables[0].state;
-const isLive = (c) => until(async () => await stateOf(c) === 'live', { what: 'the table is live' });
+// The gap is reported a moment after the table has become live.
+const isLive = (c) => until(async () => {
+    const { state, gaps } = (await c.run('monitor')).tables[0];
+    return state === 'live' && c.reports.items.filter((r) => r.is === 'gap').length === gaps;
+}, { what: 'the table is live, and its gaps are reported' });
 
 test('the handshake is that of RFC 6455, and the frames are masked', async (t) => {
     const { server, c } = await watching(t);

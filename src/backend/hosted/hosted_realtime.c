@@ -36,8 +36,8 @@ struct hosted_realtime {
     pthread_mutex_t lock; /* guards this paragraph; held during no callback and no I/O */
     pthread_cond_t changed;
     struct hosted_session *session;
-    char *token; /* owned; NULL: none */
-    bool must_renew;
+    char *token;                    /* owned; NULL: none */
+    bool must_renew, is_delivering; /* a message has changed the session, and the callbacks have not returned yet */
     int64_t pause_until_ms;
 
     struct net_websocket *ws; /* the thread's own, but for the wake */
@@ -106,8 +106,12 @@ static void take_message(void *arg, bool is_binary, struct slice message)
         return;
     pthread_mutex_lock(&rt->lock);
     hosted_session_take(rt->session, a, is_binary, message, clock_mono_ms(), &news);
+    rt->is_delivering = true;
     pthread_mutex_unlock(&rt->lock);
     deliver(rt, &news);
+    pthread_mutex_lock(&rt->lock);
+    rt->is_delivering = false;
+    pthread_mutex_unlock(&rt->lock);
 }
 
 /* ---- the user's token ---- */
@@ -457,7 +461,7 @@ int hosted_realtime_settle(struct hosted_realtime *rt, const struct net_wait *wa
     int r = 0;
 
     pthread_mutex_lock(&rt->lock);
-    while (r == 0 && !hosted_session_is_settled(rt->session)) {
+    while (r == 0 && (rt->is_delivering || !hosted_session_is_settled(rt->session))) {
         int64_t left_ms = net_wait_left(wait, e);
 
         if (left_ms < 0)

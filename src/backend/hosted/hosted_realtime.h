@@ -95,7 +95,8 @@ void hosted_realtime_untrack(struct hosted_realtime *rt);
 int hosted_realtime_presences(struct hosted_realtime *rt, struct arena *a, struct backend_presences *ret,
                               struct err *e) MUST_CHECK;
 
-/* Waits until every channel that is wanted now is live or has failed once. Fails like net_wait_left(). */
+/* Waits until every channel that is wanted now is live, and its gap reported, or has failed once. Fails like
+ * net_wait_left(). */
 int hosted_realtime_settle(struct hosted_realtime *rt, const struct net_wait *wait, struct err *e) MUST_CHECK;
 /* The user has signed in or out, or has another token: it is asked for now. */
 void hosted_realtime_renew(struct hosted_realtime *rt);

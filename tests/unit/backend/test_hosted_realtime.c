@@ -175,6 +175,7 @@ static void server_close(struct server *server)
 struct ears {
     struct hosted_realtime *rt;
     atomic_int n_gaps, n_broadcasts;
+    pthread_mutex_t *gate; /* not NULL: the report of a gap waits until it is free */
 };
 
 static void on_gap(void *arg, const char *table)
@@ -185,6 +186,10 @@ static void on_gap(void *arg, const char *table)
     /* a callback may want more */
     assert_int_equal(hosted_realtime_watch(ears->rt, "second", NULL, &e), 0);
     atomic_fetch_add(&ears->n_gaps, 1);
+    if (ears->gate) {
+        pthread_mutex_lock(ears->gate);
+        pthread_mutex_unlock(ears->gate);
+    }
 }
 
 static void on_broadcast(void *arg, const char *topic, const char *event, const char *payload_json)
@@ -254,6 +259,31 @@ static void threads_speak_while_the_client_listens(void **state)
     assert_true(wait_until(has_heard_all, &ears));
     assert_true(wait_until(has_two_gaps, &ears));
     assert_int_equal(atomic_load(&server.n_connections), 1);
+    hosted_realtime_close(ears.rt);
+    server_close(&server);
+}
+
+static bool has_a_gap(void *arg)
+{
+    return atomic_load(&((struct ears *)arg)->n_gaps) > 0;
+}
+
+static void all_is_settled_once_the_gaps_are_reported(void **state)
+{
+    const struct net_wait wait = net_wait_of(WAIT_MS, NULL, NULL), moment = net_wait_of(100, NULL, NULL);
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    struct server server = { 0 };
+    struct ears ears = { .gate = &gate };
+    struct err e = { 0 };
+
+    server_open(&server);
+    open_client(&ears, server.port, NULL);
+    pthread_mutex_lock(&gate);
+    assert_int_equal(hosted_realtime_watch(ears.rt, "second", NULL, &e), 0);
+    assert_true(wait_until(has_a_gap, &ears));
+    assert_int_equal(hosted_realtime_settle(ears.rt, &moment, &e), -ETIMEDOUT);
+    pthread_mutex_unlock(&gate);
+    assert_int_equal(hosted_realtime_settle(ears.rt, &wait, &e), 0);
     hosted_realtime_close(ears.rt);
     server_close(&server);
 }
@@ -336,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_speak_while_the_client_listens),
+        cmocka_unit_test(all_is_settled_once_the_gaps_are_reported),
         cmocka_unit_test(a_close_ends_an_upgrade_that_waits),
         cmocka_unit_test(nothing_is_connected_while_nothing_is_wanted),
         cmocka_unit_test(an_address_that_the_guard_refuses_is_not_connected_to),
