@@ -295,8 +295,8 @@ void rt_deliver_change(struct realtime *rt, struct rt_change *c)
             continue;
         if (!is_same(&cast, ch))
             make_frame(&cast, ch, c);
+        metric_add(rt->delivered, 1); /* before the client can know of it */
         rt_send_frame(ch->socket, buf_slice(&cast.frame));
-        metric_add(rt->delivered, 1);
     }
     buf_clear(&cast.ids);
     buf_clear(&cast.next_ids);
