@@ -142,9 +142,16 @@ test('a crash leaves no core file', { skip }, async (t) => {
     assert.deepEqual(filesBelow(h.home).filter(({ path }) => /core/.test(path)), []);
 });
 
+// Other tests have services of the same uid.
+function descendants(pid) {
+    const children = readdirSync(`/proc/${pid}/task`).flatMap((tid) => readFileSync(`/proc/${pid}/task/${tid}/children`, 'utf8').split(' ').filter(Boolean).map(Number));
+    return children.flatMap((child) => [child, ...descendants(child)]);
+}
+
 test('another user cannot signal the service nor what it started', { skip }, async (t) => {
-    const { h } = await serviceAtWork(t);
-    const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && ownerOf(name) === serviceUid).map(Number);
+    const { h, agentPid } = await serviceAtWork(t);
+    const pids = [h.pid, ...descendants(h.pid)];
+    assert.ok(pids.includes(agentPid), 'its agent is one of them');
     const { json } = await nodeAsNeighbour(`const won = []; for (const pid of ${JSON.stringify(pids)}) for (const signal of ['SIGTERM', 'SIGSTOP', 'SIGKILL', 0])
         try { process.kill(pid, signal); won.push([pid, signal]); } catch { }
         say(won);`);

@@ -6,12 +6,13 @@ import http from 'node:http';
 import { test } from 'node:test';
 import { LLMock } from '@copilotkit/aimock';
 import { startHearth } from '../api/harness.mjs';
+import { freePort } from '../tools/ports.mjs';
 
 async function startDouble(t, prepare = () => {}) {
     const double = new LLMock({ port: 0, host: '127.0.0.1' });
     prepare(double);
     await double.start();
-    t.after(() => double.stop().catch(() => {}));    // a test may have stopped it
+    t.after(() => double.stop());
     return double;
 }
 
@@ -139,10 +140,7 @@ test('a provider that fails once is asked again', async (t) => {
 });
 
 test('a provider that is not there is told in a sentence', async (t) => {
-    const double = await startDouble(t);
-    const { url } = double;
-    await double.stop();
-    const h = await startHearth({ t, env: envOf.ollama(url), settings: { 'llm.retries': 0 } });
+    const h = await startHearth({ t, env: envOf.ollama(`http://127.0.0.1:${await freePort()}`), settings: { 'llm.retries': 0 } });
     const dev = await h.asKey();
     const reply = await dev('POST', '/sdk/llm/embed', { input: 'x', provider: 'ollama', model: 'm' });
     assert.equal(reply.status, 502, reply.text);
