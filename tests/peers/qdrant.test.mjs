@@ -134,7 +134,7 @@ test('a store that fails later says so', async (t) => {
 });
 
 test('a store where nobody answers any more is told as unavailable', async (t) => {
-    const store = await startQdrantDouble(t);
+    const store = await startQdrantDouble(t, { port: await freePort() });
     const { dev } = await registered(t, store);
     await dev('POST', `${base}/upsert`, { vectors: [{ id: 'a', vector: [1, 0] }] });
     await store.stop();

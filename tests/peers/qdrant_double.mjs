@@ -163,8 +163,8 @@ function onCollection(method, name, collections, body) {
     return { status: 'green', points_count: collection.points.size, config: { params: { vectors: { size: collection.size, distance: collection.distance } } } };
 }
 
-// options: key (asked for in `api-key`), unknown (paths answered 404 as older servers do), forward (method, path, text) -> reply or null.
-export async function startQdrantDouble(t, { key, unknown = [], forward } = {}) {
+// options: port (0: any), key (asked for in `api-key`), unknown (paths answered 404 as older servers do), forward (method, path, text) -> reply or null.
+export async function startQdrantDouble(t, { port = 0, key, unknown = [], forward } = {}) {
     const collections = new Map(), journal = [];
 
     function answer(method, path, body, headers) {
@@ -197,7 +197,7 @@ export async function startQdrantDouble(t, { key, unknown = [], forward } = {}) 
             say(error.status ?? 500, { status: { error: error.message }, time: 0 });
         }
     });
-    await new Promise((done) => server.listen(0, '127.0.0.1', done));
+    await new Promise((done) => server.listen(port, '127.0.0.1', done));
     const stop = () => new Promise((done) => { server.close(done); server.closeAllConnections(); });
     t.after(stop);
     const url = `http://127.0.0.1:${server.address().port}`;

@@ -10,6 +10,7 @@ import OpenAI, { toFile } from 'openai';
 import { startHearth, until } from '../api/harness.mjs';
 import { admin, newApp, newKey, refused, refusedFields, silentWav } from '../api/kit.mjs';
 import { encoded, judge, wordErrorRate, wordsOf } from '../api/sound.mjs';
+import { freePort } from '../tools/ports.mjs';
 import { addSpeech, kinds, parts, speechDouble, tone, wav } from './speech_double.mjs';
 
 const text = 'This is the first one. And here is the second one.';
@@ -262,7 +263,7 @@ test('an account for speech alone neither chats nor embeds, and one of chats is 
 test('servers of speech on this machine are found, offered, and used once they are accepted', async (t) => {
     const doubles = {};
     for (const kind of ['openai', 'piper', 'whispercpp'])
-        doubles[kind] = await speechDouble(t, kind, kind === 'openai' ? { change: withoutKey } : {});
+        doubles[kind] = await speechDouble(t, kind, kind === 'openai' ? { change: withoutKey, port: await freePort() } : {});        // one that will be left
     const { port } = await speechDouble(t, 'piper', { change: (_, outgoing) => Boolean(outgoing.writeHead(404).end()) });
     const ports = { kokoro: doubles.openai.port, piper: doubles.piper.port, whispercpp: doubles.whispercpp.port, ollama: port, lmstudio: port, llamacpp: port, localai: port };
     const own = await startHearth({ t, settings: { 'llm.find_local': true, 'llm.find_local_s': 0, 'llm.find_local_wait_s': 30,
