@@ -208,7 +208,8 @@ test('a heartbeat does not stop because the database is locked for a while', asy
 test('of two services with one machine id the second refuses work until the first is gone', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'hearth-shared-'));
     t.after(() => rmSync(folder, { recursive: true, force: true }));
-    const settings = { ...brisk, 'backend.file': join(folder, 'backend.db'), 'identity.machine_id': 'twin', 'tasks.stale_after_s': 300 };
+    // The first keeps the id while it is heard of within three times presence_s.
+    const settings = { ...brisk, 'backend.file': join(folder, 'backend.db'), 'identity.machine_id': 'twin', 'tasks.presence_s': 4 };
     const [one, two] = [await startHearth({ t, settings }), await startHearth({ t, settings })];
     for (const [h, name] of [[one, 'first'], [two, 'second']])
         await admin(h, 'POST', '/api/agents', { name: 'worker', command: '/bin/sh', args: ['-c', `[ -n "$(cat)" ]; exec printf '{"by":"${name}"}'`, 'worker'] });
