@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { startHearth, until } from './harness.mjs';
 import { admin, decide, newApp, nobodysId, shellAgent, taskBecomes } from './kit.mjs';
 import { scriptedProvider } from './scripted.mjs';
-import { ask, framesOf, latest, meta, post, session, stateless } from './mcp.mjs';
+import { ask, framesOf, latest, meta, session, stateless } from './mcp.mjs';
 
 let h, key, dev, agent, slow;
 before(async () => {
@@ -345,13 +345,14 @@ describe('how many sessions, and how long', () => {
     });
 
     test('an idle one ends; one with an open stream does not', async (t) => {
-        const own = await startHearth({ t, settings: { 'mcp.session_idle_s': 2 } });
+        const own = await startHearth({ t });
         const call = await own.asKey(), key = await own.key();
         const idle = await session(call), open = await session(call);
         const held = await own.sse('/mcp', { headers: { authorization: `Bearer ${key}`, accept: 'text/event-stream', ...open.headers } });
-        await until(async () => (await post(call, rpc('tools/list'), { ...(await session(call)).headers })).status === 200);
         const began = performance.now();
-        await until(() => performance.now() - began > 2200, { what: 'the time of an idle session' });
+        await admin(own, 'PUT', '/api/settings/mcp.session_idle_s', { value: 1 });
+        await until(() => performance.now() - began > 1200, { what: 'the time of an idle session' });
+        await session(call);                                    // its begin removes those that are idle
         assert.equal((await idle.raw(rpc('ping'))).status, 404);
         assert.equal((await open.raw(rpc('ping'))).status, 200);
         held.close();
