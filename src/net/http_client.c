@@ -427,7 +427,7 @@ static void play_piece(struct http_fetch *f)
         loop_timer_set(f->deadline, 0);
 }
 
-/* One piece for each turn of the loop. */
+/* One piece for each turn of the loop. A piece that was due before the limit comes in time, however late the loop. */
 static void play(void *arg)
 {
     struct http_fetch *f = arg;
@@ -437,7 +437,7 @@ static void play(void *arg)
         return;
     if (f->transfer.is_answered && f->played->n_pieces == f->played->answer.n_pieces)
         end_played(f, 0);
-    else if (due_ms && due_ms <= now_ms)
+    else if (due_ms && due_ms <= now_ms && due_ms < f->played->next_ms)
         end_played(f, -ETIMEDOUT);
     else if (now_ms < f->played->next_ms)
         loop_timer_set(f->deadline, (due_ms ? MIN(due_ms, f->played->next_ms) : f->played->next_ms) - now_ms);

@@ -6,6 +6,8 @@
         text, sizeof(text) - 1                                                                                         \
     }
 
+enum { IDLE_MS = 50 };
+
 static const struct slice three[] = { PIECE("one "), PIECE("two "), PIECE("three") };
 static const struct http_call_header type = { "content-type", "text/plain" };
 
@@ -54,7 +56,7 @@ static void a_paused_answer_goes_on_where_it_was(void **state)
         rig_open(&rig, no_request, NULL);
         record_open(&record, &rig);
         record.pause_at = pause_at;
-        start(&record, &(struct http_call_request){ .method = "POST", .inside = &answer, .idle_ms = 50 });
+        start(&record, &(struct http_call_request){ .method = "POST", .inside = &answer, .idle_ms = IDLE_MS });
         assert_true(wait_until(has_paused, &record));
         assert_false(atomic_load(&record.is_ended));
         loop_call(rig.loop, resume, &record);
@@ -65,6 +67,50 @@ static void a_paused_answer_goes_on_where_it_was(void **state)
         rig_close(&rig);
         rig = (struct rig){ 0 };
     }
+}
+
+static bool has_the_limit_passed(void *arg)
+{
+    return clock_mono_ms() > *(const int64_t *)arg + 2 * IDLE_MS;
+}
+
+static void hold_the_loop(void *arg)
+{
+    int64_t began_ms = clock_mono_ms();
+
+    assert_true(wait_until(has_the_limit_passed, &began_ms));
+}
+
+struct resuming {
+    struct record *record;
+    struct loop *loop;
+};
+
+/* The fetch goes on in a post of its own; the loop is held before the timer of its next piece. */
+static void resume_then_hold(void *arg)
+{
+    struct resuming *r = arg;
+
+    resume(r->record);
+    loop_post(r->loop, hold_the_loop, NULL);
+}
+
+static void a_loop_that_stands_still_makes_no_piece_late(void **state)
+{
+    AUTO(rig_close) struct rig rig = { 0 };
+    struct http_inside answer = inside();
+    struct record record;
+
+    rig_open(&rig, no_request, NULL);
+    record_open(&record, &rig);
+    record.pause_at = 1;
+    start(&record, &(struct http_call_request){ .method = "POST", .inside = &answer, .idle_ms = IDLE_MS });
+    assert_true(wait_until(has_paused, &record));
+    loop_call(rig.loop, resume_then_hold, &(struct resuming){ &record, rig.loop });
+    assert_true(wait_until(has_ended, &record));
+    assert_int_equal(record.r, 0);
+    assert_string_equal(buf_str(&record.bytes), "one two three");
+    record_close(&record, &rig);
 }
 
 static void an_answer_can_be_cancelled_stopped_and_freed(void **state)
@@ -180,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_loop_delivers_head_pieces_and_end),
         cmocka_unit_test(a_paused_answer_goes_on_where_it_was),
+        cmocka_unit_test(a_loop_that_stands_still_makes_no_piece_late),
         cmocka_unit_test(an_answer_can_be_cancelled_stopped_and_freed),
         cmocka_unit_test(time_limits_and_broken_connections_are_those_of_a_peer),
         cmocka_unit_test(a_worker_gets_the_whole_answer),
