@@ -2,7 +2,8 @@
 #include "hosted_script.h"
 #include "base/clock.h"
 
-/* What getting the row ID gives when the project answers so. */
+/* What getting the row ID gives when the project answers so. Only after a status that says "try again" does a get take
+ * its whole deadline. */
 static int get_from(const char *body, int status, struct backend_row *row, struct arena *a, struct err *e)
 {
     const char *const bodies[] = { TABLE_THERE, body };
@@ -10,7 +11,10 @@ static int get_from(const char *body, int status, struct backend_row *row, struc
     struct project p;
     int r;
 
-    open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    if (status >= 502)
+        open_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
+    else
+        open_patient_project(&p, bodies, statuses, ARRAY_SIZE(statuses));
     r = backend_get(p.backend, "svc_activities", ID, NULL, a, row, e);
     close_project(&p);
     return r;

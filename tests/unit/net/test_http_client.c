@@ -3,7 +3,7 @@
 #include "net/sse_reader.h"
 #include "record.h"
 
-enum { N_EVENTS = 200, PAUSE_BYTES = 2 << 20 };
+enum { N_EVENTS = 200, PAUSE_BYTES = 2 << 20, IDLE_MS = 50 };
 
 /* Every test runs over both transports: libcurl serves what is not a literal loopback address or "localhost". */
 static const char *host = "127.0.0.1";
@@ -126,8 +126,7 @@ static void a_paused_fetch_stops_reading_and_goes_on_where_it_was(void **state)
     rig_open(&rig, serve, NULL);
     record_open(&record, &rig);
     record.pause_at = 10000;
-    start(&record,
-          &(struct http_call_request){ .method = "GET", .url = url_of(&rig, rig.port, "/large"), .idle_ms = 50 });
+    start(&record, &(struct http_call_request){ .method = "GET", .url = url_of(&rig, rig.port, "/large") });
     assert_true(wait_until(has_paused, &record));
     assert_true(stays_quiet(&rig, &record));
     assert_true(atomic_load(&record.n_bytes) < 10000 + KIB(16));
@@ -136,6 +135,33 @@ static void a_paused_fetch_stops_reading_and_goes_on_where_it_was(void **state)
     assert_true(wait_until(has_ended, &record));
     assert_int_equal(record.r, 0);
     assert_int_equal(record.bytes.n, PAUSE_BYTES);
+    record_close(&record, &rig);
+}
+
+static bool has_the_limit_passed(void *arg)
+{
+    return clock_mono_ms() > *(const int64_t *)arg + 2 * IDLE_MS;
+}
+
+/* It is not resumed: on a loop that stands still the upstream, which is on the same loop, would be silent then. */
+static void a_pause_is_no_silence_of_the_upstream(void **state)
+{
+    AUTO(rig_close) struct rig rig = { 0 };
+    struct record record;
+    int64_t paused_ms;
+
+    rig_open(&rig, serve, NULL);
+    record_open(&record, &rig);
+    record.pause_at = 1;
+    start(&record,
+          &(struct http_call_request){ .method = "GET", .url = url_of(&rig, rig.port, "/large"), .idle_ms = IDLE_MS });
+    assert_true(wait_until(has_paused, &record));
+    paused_ms = clock_mono_ms();
+    assert_true(wait_until(has_the_limit_passed, &paused_ms));
+    assert_true(stays_quiet(&rig, &record));
+    http_fetch_cancel(record.fetch);
+    assert_true(wait_until(has_ended, &record));
+    assert_int_equal(record.r, -ECANCELED);
     record_close(&record, &rig);
 }
 
@@ -417,6 +443,7 @@ int main(void)
         OVER_BOTH(a_stream_arrives_whole_and_in_order),
         OVER_BOTH(the_body_of_the_ask_is_sent_from_a_copy),
         OVER_BOTH(a_paused_fetch_stops_reading_and_goes_on_where_it_was),
+        OVER_BOTH(a_pause_is_no_silence_of_the_upstream),
         OVER_BOTH(a_cancelled_fetch_closes_its_connection),
         OVER_BOTH(a_paused_fetch_can_be_cancelled),
         OVER_BOTH(an_answer_that_is_not_wanted_is_stopped_by_its_reader),
