@@ -95,18 +95,34 @@ static void a_lock_of_unknown_fate_is_not_repeated_blindly(void **state)
     assert_int_equal(atomic_load(&x->app->n_locks), 1);
 }
 
+/* Claims until the app is not asked; returns how often it was. On a machine that stands still a rest may be over before
+ * the next claim, and the next rest is longer. */
+static int claim_into_the_rest(struct machine *m, const char *id)
+{
+    struct backend_lease lease;
+    int n_asked = 0, r = -EIO;
+    struct err e;
+
+    for (; r == -EIO; n_asked += r == -EIO)
+        r = machine_claim(m, id, &lease, &e);
+    assert_int_equal(r, -EHOSTUNREACH);
+    assert_string_equal(e.code, "APP_UNREACHABLE");
+    return n_asked;
+}
+
 static void an_app_that_did_not_answer_rests(void **state)
 {
     struct custom_rig *x = *state;
     const char *first = order_insert(x, "{}"), *second = order_insert(x, "{}");
     struct machine hasty = { 0 };
+    int n_asked;
 
     x->lock_ms = 1500;
     machine_open(x, &hasty, MACHINES);
     atomic_store(&x->app->manner, APP_MUTE);
     refused_to(&hasty, first, -EIO, "LOCK_UNKNOWN");
-    refused_to(&hasty, second, -EHOSTUNREACH, "APP_UNREACHABLE");
-    assert_int_equal(atomic_load(&x->app->n_locks), 1);
+    n_asked = 1 + claim_into_the_rest(&hasty, second);
+    assert_int_equal(atomic_load(&x->app->n_locks), n_asked);
     machine_close(&hasty);
 }
 
