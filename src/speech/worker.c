@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { STOP_GRACE_MS = 50, READ_BYTES = 32768, N_LAST_WORDS = 2, LAST_WORDS_MS = 1000 };
+enum { STOP_GRACE_MS = 50, READ_BYTES = 32768, N_LAST_WORDS = 2, LAST_WORDS_MS = 5000 };
 
 struct speech_worker {
     const struct speech_engine *engine;
@@ -251,7 +251,8 @@ static int explain_start(const struct speech_worker *w, const struct err *why, s
     AUTO(arena_freep) struct arena *a = arena_new();
     const char *words;
 
-    child_wait_for_end(w->child, LAST_WORDS_MS);
+    if (!is_alive(w))
+        child_wait_for_end(w->child, LAST_WORDS_MS);
     words = child_log_tail(child_log_of(w->child), a, CHILD_STDERR, N_LAST_WORDS);
     return unavailable(w->engine, *words ? words : why->text, true, e);
 }
