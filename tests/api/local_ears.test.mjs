@@ -135,7 +135,7 @@ test('a library or model that is damaged, crashes or could be replaced by others
 test('packages are named where the worker itself lacks one', { skip: !hasCompiler && 'there is no C compiler' }, async (t) => {
     const workers = mkdtempSync(join(tmpdir(), 'workers '));
     t.after(() => rmSync(workers, { recursive: true, force: true }));
-    writeFileSync(join(workers, 'hearth-speech-vosk'), '#!/bin/sh\nexec >&-\nsleep 1.5\necho "$0: error while loading shared libraries: libsndfile.so.1: cannot open shared object file" >&2\nexit 127\n', { mode: 0o755 });
+    writeFileSync(join(workers, 'hearth-speech-vosk'), '#!/bin/sh\nexec >&-\necho "$0: error while loading shared libraries: libsndfile.so.1: cannot open shared object file" >&2\nexit 127\n', { mode: 0o755 });
     const { hear, provider: vosk } = await withLibrary(t, standIn(t), ['vosk-model-de'], { settings: { 'speech.folder': workers } });
     refused(await hear(), 503, 'SPEECH_UNAVAILABLE', /libsndfile\.so\.1.*apt install libsndfile1 libsamplerate0/);
     copyFileSync(join(dirname(binary), 'hearth-speech-vosk'), join(workers, 'hearth-speech-vosk'));
