@@ -52,7 +52,7 @@ async function ownApp(t, pg) {
 }
 
 async function machine(t, pg, app, id, script, more = {}) {
-    const settings = { 'backend.kind': 'postgres', 'backend.url': pg.url(), 'identity.machine_id': id, 'tasks.heartbeat_s': 0.2, 'tasks.stale_after_s': 3, 'tasks.sweep_s': 0.3,
+    const settings = { 'backend.kind': 'postgres', 'backend.url': pg.url(), 'identity.machine_id': id, 'tasks.heartbeat_s': 0.2, 'tasks.stale_after_s': 60, 'tasks.sweep_s': 0.3,
         'tasks.presence_s': 0.5, 'backend.webhook_pause_s': 0.02, ...more };
     const h = await startHearth({ t, settings });
     const agent = await shellAgent(h, script);
@@ -94,7 +94,7 @@ test('rows of a machine that is killed become work of the other one', { skip }, 
     pg.psql('INSERT INTO orders (n) VALUES (1)');
     await until(() => count(pg, "status = 'claimed' AND locked_by = 'one'") === 1, { what: 'the first machine has the row' });
     await first.kill();
-    await machine(t, pg, app, 'two', 'echo {}');
+    await machine(t, pg, app, 'two', 'echo {}', { 'tasks.stale_after_s': 3 });
     await until(() => count(pg, "status = 'completed' AND ended_by = 'two'") === 1, { what: 'the second machine has ended the row' });
     assert.deepEqual(app.ends.map((end) => end.machine_id), ['two']);
 });
