@@ -41,7 +41,7 @@ static struct kept *smallest_of(size_t n)
     struct kept *best = NULL;
 
     for (struct kept *place = places; place < places + BLOCKS_MOST; place++)
-        if (place->block && place->n >= n && (!best || place->n < best->n))
+        if (place->block && place->n >= n && place->n - n <= n / 4 && (!best || place->n < best->n))
             best = place;
     return best;
 }
@@ -94,8 +94,10 @@ void block_free(void *block)
         free(block);
 }
 
-static void drop(bool also_fresh)
+static bool drop(bool also_fresh)
 {
+    bool has_dropped = false;
+
     for (struct kept *place = places; place < places + BLOCKS_MOST; place++) {
         struct kept dropped = { 0 };
 
@@ -105,8 +107,10 @@ static void drop(bool also_fresh)
         else
             place->is_idle = place->block;
         pthread_mutex_unlock(&lock);
+        has_dropped = has_dropped || dropped.block;
         free(dropped.block);
     }
+    return has_dropped;
 }
 
 void blocks_drop_idle(void)
@@ -114,7 +118,7 @@ void blocks_drop_idle(void)
     drop(false);
 }
 
-void blocks_drop(void)
+bool blocks_drop(void)
 {
-    drop(true);
+    return drop(true);
 }

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -22,12 +23,14 @@ enum {
 
 /* Call before other threads run, after mallopt(). */
 void blocks_set_up(void);
-/* The smallest kept block of at least n bytes and its size, or NULL. Its content is arbitrary. The block is one of
- * malloc(). */
+/* The smallest kept block of n bytes up to a quarter more, and its size; or NULL. A much larger one is not taken: its
+ * pages are all in memory, and budgets count what a request uses. Its content is arbitrary. The block is one of
+ * malloc().
+ */
 void *block_take(size_t n, size_t *ret_n);
 /* Like free(); NULL is fine. */
 void block_free(void *block);
 /* Frees the blocks that were kept before the last call as well. Call at intervals. */
 void blocks_drop_idle(void);
-/* Frees all. For a shortage of memory, and for the end. */
-void blocks_drop(void);
+/* Frees all, for a shortage of memory. False: there was none. */
+bool blocks_drop(void);

@@ -49,13 +49,13 @@ void buf_reset(struct buf *b)
 static bool move_to_block(struct buf *b, size_t cap)
 {
     size_t n = 0;
-    char *block = b->cap < BLOCK_LEAST_BYTES ? block_take(cap, &n) : NULL;
+    char *block = block_take(cap, &n);
 
     if (!block)
         return false;
     if (b->p)
         memcpy(block, b->p, b->n);
-    free(b->p);
+    block_free(b->p);
     b->p = block;
     b->cap = n;
     return true;

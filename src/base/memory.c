@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 #include <pthread.h>
+#include <sanitizer/asan_interface.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -13,6 +14,11 @@ enum {
     SMALL_STACK_BYTES = 2 << 20,
     WAIT_NS = 10 * 1000 * 1000,
     MOST_TRIES = 200,
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+    KEEPS_BLOCKS = false, /* the next owner of a kept block would hide a use by the last one from the sanitizer */
+#else
+    KEEPS_BLOCKS = true,
+#endif
 };
 
 static _Atomic(void *) reserve; /* an untouched mapping; NULL: released, or never obtained */
@@ -50,6 +56,8 @@ bool memory_has_room(size_t n)
 {
     void *probe = take_reserve() ? map(n ? n : 1) : NULL;
 
+    if (!probe && blocks_drop())
+        return memory_has_room(n);
     if (probe)
         munmap(probe, n ? n : 1);
     return probe != NULL;
@@ -59,8 +67,7 @@ bool memory_wait(unsigned *n_tries)
 {
     const struct timespec pause = { .tv_nsec = WAIT_NS };
 
-    blocks_drop();
-    if (give_reserve())
+    if (blocks_drop() || give_reserve())
         return true;
     if (++*n_tries > MOST_TRIES)
         return false;
@@ -95,7 +102,7 @@ void memory_set_up(void)
     mallopt(M_MMAP_THRESHOLD, MEMORY_OWN_PAGES_BYTES);
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         be_modest();
-    else
+    else if (KEEPS_BLOCKS)
         blocks_set_up();
     take_reserve();
 }

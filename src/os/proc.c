@@ -18,12 +18,14 @@
 enum {
     PROC_ENVIRON_BYTES = 8 << 20, /* more than the kernel allows for an environment */
     PROC_READ_STEP = 16384,
-    PROC_HELD = 1024,         /* marked processes ended in one round */
-    PROC_KILL_ROUNDS = 10,    /* processes may fork during the search */
-    PROC_KILL_WAIT_MS = 1000, /* for each round */
-    PROC_END_WAIT_MS = 1000,  /* to wait for a service that is ending */
-    PROC_SOCKETS = 1024,      /* examined for one group */
-    PROC_TCP_LISTEN = 10,     /* state in /proc/net/tcp: TCP_LISTEN of the kernel's tcp_states.h */
+    PROC_HELD = 1024,              /* marked processes ended in one round */
+    PROC_KILL_ROUNDS = 10,         /* processes may fork during the search */
+    PROC_KILL_WAIT_MS = 1000,      /* for each round */
+    PROC_EXEC_WAITS = 50,          /* for the environments of programs that begin */
+    PROC_KERNEL_THREAD = 0x200000, /* PF_KTHREAD of the kernel's sched.h */
+    PROC_END_WAIT_MS = 1000,       /* to wait for a service that is ending */
+    PROC_SOCKETS = 1024,           /* examined for one group */
+    PROC_TCP_LISTEN = 10,          /* state in /proc/net/tcp: TCP_LISTEN of the kernel's tcp_states.h */
 };
 
 /* Selects processes by their mark. */
@@ -32,6 +34,7 @@ struct proc_mark {
     bool is_prefix; /* the mark is followed by the pid of the service that started the process; that service must have
                        ended */
     pid_t living;   /* a service that did not end within the wait */
+    int n_waits;    /* for processes in execve(2), of 1 ms each */
 };
 
 struct proc_round {
@@ -64,6 +67,7 @@ static int proc_open(pid_t pid, const char *name)
 struct proc_stat {
     char state;
     int parent, group;
+    unsigned flags;
     unsigned long long started;
 };
 
@@ -80,8 +84,8 @@ static bool proc_read_stat(pid_t pid, struct proc_stat *ret)
     text[MAX(n, 0)] = '\0';
     after_name = strrchr(text, ')'); /* proc(5): the name may hold anything, also parentheses */
     return after_name &&
-           sscanf(after_name + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                  &ret->state, &ret->parent, &ret->group, &ret->started) == 4;
+           sscanf(after_name + 1, " %c %d %d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+                  &ret->state, &ret->parent, &ret->group, &ret->flags, &ret->started) == 5;
 }
 
 static bool proc_is_in_group(pid_t pid, pid_t pgid)
@@ -247,6 +251,24 @@ static bool proc_has_mark(pid_t pid, struct slice strings, struct proc_mark *mar
     return false;
 }
 
+/* For a moment of execve(2) a process has no environment; kernel threads and zombies never have one. */
+static bool proc_may_get_environ(pid_t pid)
+{
+    struct proc_stat stat;
+
+    return proc_read_stat(pid, &stat) && stat.state != 'Z' && stat.state != 'X' && !(stat.flags & PROC_KERNEL_THREAD);
+}
+
+static void proc_await_environ(int fd, pid_t pid, struct proc_mark *mark, struct buf *into)
+{
+    proc_read_environ(fd, into);
+    while (into->n == 0 && mark->n_waits > 0 && proc_may_get_environ(pid)) {
+        poll(NULL, 0, 1);
+        mark->n_waits--;
+        proc_read_environ(fd, into);
+    }
+}
+
 static bool proc_is_marked(pid_t pid, struct proc_mark *mark)
 {
     int fd = pid == getpid() ? -1 : proc_open(pid, "environ");
@@ -258,7 +280,7 @@ static bool proc_is_marked(pid_t pid, struct proc_mark *mark)
         return false;
     buf_init(&text, PROC_ENVIRON_BYTES);
     if (fstat(fd, &st) == 0 && st.st_uid == geteuid())
-        proc_read_environ(fd, &text);
+        proc_await_environ(fd, pid, mark, &text);
     close(fd);
     is_marked = proc_has_mark(pid, buf_slice(&text), mark);
     buf_clear(&text);
@@ -336,10 +358,10 @@ static size_t proc_end(struct proc_mark *mark, int64_t grace_ms)
 
 size_t proc_end_marked(const char *mark, int64_t grace_ms)
 {
-    return proc_end(&(struct proc_mark){ mark, false }, grace_ms);
+    return proc_end(&(struct proc_mark){ .text = mark, .n_waits = PROC_EXEC_WAITS }, grace_ms);
 }
 
 size_t proc_end_orphans(const char *prefix, int64_t grace_ms)
 {
-    return proc_end(&(struct proc_mark){ prefix, true }, grace_ms);
+    return proc_end(&(struct proc_mark){ .text = prefix, .is_prefix = true, .n_waits = PROC_EXEC_WAITS }, grace_ms);
 }

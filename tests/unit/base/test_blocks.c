@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 enum { MIB = 1 << 20 };
@@ -26,10 +27,13 @@ static size_t count_kept(size_t *ret_n)
     size_t n = 0, n_all = 0;
     void *block;
 
-    for (*ret_n = 0; (block = block_take(BLOCK_LEAST_BYTES, &n)); (*ret_n)++) {
-        n_all += n;
-        free(block);
-    }
+    *ret_n = 0;
+    for (size_t wanted = BLOCK_LEAST_BYTES; wanted <= BLOCKS_MOST_BYTES; wanted += wanted / 8)
+        while ((block = block_take(wanted, &n))) {
+            n_all += n;
+            (*ret_n)++;
+            free(block);
+        }
     return n_all;
 }
 
@@ -50,12 +54,24 @@ static void a_large_block_is_taken_again(void **state)
 
     free_new(MIB);
     assert_null(block_take(2 * MIB, &n));
-    block = block_take(BLOCK_LEAST_BYTES, &n);
+    block = block_take(MIB, &n);
     assert_non_null(block);
     assert_true(n >= MIB);
     memset(block, 1, n);
-    assert_null(block_take(BLOCK_LEAST_BYTES, &(size_t){ 0 }));
+    assert_null(block_take(MIB, &(size_t){ 0 }));
     free(block);
+}
+
+/* A request that uses little would hold all of it. */
+static void a_much_larger_block_is_not_taken(void **state)
+{
+    size_t n = 0;
+
+    free_new(7 * MIB);
+    assert_null(block_take(BLOCK_LEAST_BYTES, &n));
+    assert_null(block_take(5 * MIB, &n));
+    free(block_take(6 * MIB, &n));
+    assert_true(n >= 7 * MIB);
 }
 
 static void the_smallest_that_suffices_is_taken(void **state)
@@ -65,9 +81,11 @@ static void the_smallest_that_suffices_is_taken(void **state)
     free_new(3 * MIB);
     free_new(MIB);
     free_new(2 * MIB);
-    free(block_take(MIB + MIB / 2, &n));
-    assert_true(n >= 2 * MIB && n < 3 * MIB);
-    blocks_drop();
+    free_new(MIB + MIB / 8);
+    free(block_take(MIB - MIB / 8, &n));
+    assert_true(n >= MIB && n < MIB + MIB / 8);
+    assert_true(blocks_drop());
+    assert_false(blocks_drop());
     assert_int_equal(count_kept(&n), 0);
 }
 
@@ -116,11 +134,11 @@ static void a_buffer_grows_into_a_kept_block(void **state)
     size_t n = 0;
     struct buf b;
 
-    free_new(2 * MIB);
+    free_new(4 * MIB);
     buf_init(&b, 4 * MIB);
     for (size_t i = 0; i < 3 * MIB; i++)
         buf_add_char(&b, (char)(i * 7));
-    assert_null(block_take(BLOCK_LEAST_BYTES, &n));
+    assert_null(block_take(4 * MIB, &n));
     assert_int_equal(buf_check(&b, NULL), 0);
     for (size_t i = 0; i < 3 * MIB; i++)
         if (b.p[i] != (char)(i * 7))
@@ -134,7 +152,7 @@ static void a_buffer_keeps_its_limit_in_a_larger_block(void **state)
     size_t n = 0;
     struct buf b;
 
-    free_new(2 * MIB);
+    free_new(MIB + MIB / 8);
     buf_init(&b, MIB);
     assert_non_null(buf_reserve(&b, MIB));
     b.n = MIB;
@@ -150,12 +168,12 @@ static void memory_of_an_arena_is_zero_also_in_a_kept_block(void **state)
     size_t n = 0;
     char *bytes;
 
-    free_new(2 * MIB);
+    free_new(MIB + MIB / 8);
     bytes = arena_alloc(a, MIB);
     for (size_t i = 0; i < MIB; i++)
         assert_int_equal(bytes[i], 0);
     arena_free(a);
-    assert_true(count_kept(&n) >= 2 * MIB);
+    assert_true(count_kept(&n) >= MIB + MIB / 8);
 }
 
 static void *take_and_free(void *arg)
@@ -166,7 +184,11 @@ static void *take_and_free(void *arg)
 
         if (!block)
             block = malloc(n);
-        block[0] = block[n - 1] = (char)i;
+        memset(block, (int)(intptr_t)arg, 64);
+        sched_yield();
+        for (size_t k = 0; k < 64; k++)
+            if (block[k] != (char)(intptr_t)arg)
+                return block;
         block_free(block);
         if (i % 50 == 0)
             blocks_drop_idle();
@@ -177,11 +199,14 @@ static void *take_and_free(void *arg)
 static void threads_share_no_block(void **state)
 {
     pthread_t threads[4];
+    void *shared;
 
     for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, take_and_free, NULL), 0);
-    for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
-        pthread_join(threads[i], NULL);
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_free, (void *)(i + 1)), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+        pthread_join(threads[i], &shared);
+        assert_null(shared);
+    }
     blocks_drop();
 }
 
@@ -190,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_kept_before_the_set_up),
         cmocka_unit_test(a_large_block_is_taken_again),
+        cmocka_unit_test(a_much_larger_block_is_not_taken),
         cmocka_unit_test(the_smallest_that_suffices_is_taken),
         cmocka_unit_test(small_blocks_are_not_kept),
         cmocka_unit_test(bytes_and_places_have_a_limit),

@@ -82,7 +82,7 @@ static void nothing_starts_while_it_closes(void **state)
     story_end(&s);
 }
 
-enum { N_STARTERS = 4, N_STARTS = 15 };
+enum { N_STARTERS = 4, N_STARTS = 15, N_FORKERS = 40 };
 
 static void *start_and_stop_many(void *arg)
 {
@@ -227,6 +227,24 @@ static void a_marked_process_that_does_not_listen_is_killed(void **state)
     assert_int_equal(proc_end_marked(mark, 50), 0);
 }
 
+/* Each round leaves the shell's newest child, which may be about to begin its program. */
+static void a_process_that_begins_a_program_is_found(void **state)
+{
+    struct place *p = *state;
+    const char *mark = arena_printf(p->arena, "HEARTH_INSTANCE=%s", p->instance);
+
+    for (int i = 0; i < N_FORKERS; i++) {
+        const char *name = arena_printf(p->arena, "forker%d", i);
+        pid_t pid = bystander_start(
+            mark, arena_printf(p->arena, "trap '' TERM; echo $$ >%s/%s; while :; do /bin/true; done", p->dir, name));
+
+        place_read_pid(p, name);
+        assert_true(proc_end_marked(mark, 0) >= 1);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        assert_int_equal(proc_end_marked(mark, 0), 0);
+    }
+}
+
 static void a_group_of_zombies_does_not_live(void **state)
 {
     pid_t pid = fork();
@@ -249,6 +267,7 @@ int main(void)
         ALONE(the_orphans_of_a_killed_service_are_found_and_ended),
         ALONE(exit_codes_are_reported_even_when_SIGCHLD_came_ignored),
         ALONE(a_marked_process_that_does_not_listen_is_killed),
+        ALONE(a_process_that_begins_a_program_is_found),
         ALONE(a_group_of_zombies_does_not_live),
         IN_PLACE(it_counts_what_runs_and_the_metric_knows_the_kind),
         IN_PLACE(at_most_256_run_at_a_time_and_the_close_ends_them_all),
