@@ -1,8 +1,7 @@
 /* Keeps a few large blocks of the heap after they were freed, for the next request that needs such a block.
  *
  * The system adds and clears each page of a new block at the first write to it, which takes longer than copying the
- * body of a request into it. Until blocks_set_up() no block is kept, and under a limit of address space never. Any
- * thread.
+ * body of a request into it. Until blocks_set_up() no block is kept. Any thread.
  *
  *     block = block_take(n, &n_usable);
  *     if (!block)
@@ -12,12 +11,11 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/memory.h"
 
 enum {
-    BLOCK_LEAST_BYTES = 256 << 10, /* smaller blocks are reused by malloc() itself */
-    BLOCKS_MOST_BYTES = 8 << 20,   /* kept in all */
+    BLOCK_LEAST_BYTES = MEMORY_OWN_PAGES_BYTES, /* smaller blocks are reused by malloc() itself */
+    BLOCKS_MOST_BYTES = 8 << 20,                /* kept in all */
     BLOCKS_MOST = 16,
 };
 

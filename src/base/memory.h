@@ -19,8 +19,8 @@ enum {
     MEMORY_OWN_PAGES_BYTES = 256 << 10, /* an allocation from this size has pages of its own, returned when freed */
 };
 
-/* Call before other threads run. Freed large blocks are returned to the system; under a limit of address space, threads
- * take less of it. */
+/* Call before other threads run. Freed large blocks are returned to the system, some of them after a while
+ * (base/blocks.h); under a limit of address space all at once, and threads take less of it. */
 void memory_set_up(void);
 /* Whether n more bytes are available in addition to the reserve. */
 bool memory_has_room(size_t n);

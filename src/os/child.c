@@ -7,6 +7,7 @@
 #include "os/proc.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@ enum {
     CHILD_STOP_GRACE_MS = 5000,
     CHILD_POLL_MS = 10, /* first interval of polling the group, which has no descriptor; doubled each time */
     CHILD_POLL_MOST_MS = 500,
+    CHILD_LAST_WORDS_MS = 5000,
     CHILD_ORDER_MS = 3000,    /* how long hearth-child may take to kill all processes */
     CHILD_GIVE_UP_MS = 30000, /* after SIGKILL: a process may be blocked in the kernel or belong to another user */
 };
@@ -70,6 +72,15 @@ bool child_wait_for_end(struct child *c, int64_t most_ms)
         ;
     pthread_mutex_unlock(&c->end_lock);
     return !child_is_running(c);
+}
+
+char *child_last_words(struct child *c, int stdout_fd, struct arena *a, size_t n)
+{
+    struct pollfd fd = { .fd = stdout_fd }; /* POLLHUP is always reported */
+
+    if (poll(&fd, 1, 0) > 0 && (fd.revents & POLLHUP))
+        child_wait_for_end(c, CHILD_LAST_WORDS_MS);
+    return child_log_tail(c->log, a, CHILD_STDERR, n);
 }
 
 struct child_log *child_log_of(struct child *c)

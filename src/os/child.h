@@ -97,6 +97,9 @@ bool child_is_running(const struct child *c);
 /* Waits until the child has ended and all that it wrote is in its log. False: it runs on. Not on the loop thread. A
  * child that has closed its standard output may not have ended yet, and its last words may not be in the log. */
 bool child_wait_for_end(struct child *c, int64_t most_ms);
+/* The last n lines of its standard error. Where its standard output (child_ends) has ended, it has 5 s to end, so that
+ * the lines are all there. Not on the loop thread. */
+char *child_last_words(struct child *c, int stdout_fd, struct arena *a, size_t n);
 struct child_log *child_log_of(struct child *c); /* borrowed; any thread */
 /* The complete standard output (max_stdout); valid in on_exit and after it. */
 struct slice child_stdout(struct child *c, bool *ret_is_cut);

@@ -34,7 +34,7 @@ struct proc_mark {
     bool is_prefix; /* the mark is followed by the pid of the service that started the process; that service must have
                        ended */
     pid_t living;   /* a service that did not end within the wait */
-    int n_waits;    /* for processes in execve(2), of 1 ms each */
+    int n_waits;    /* left for processes in execve(2), of 1 ms each */
 };
 
 struct proc_round {
@@ -88,11 +88,16 @@ static bool proc_read_stat(pid_t pid, struct proc_stat *ret)
                   &ret->state, &ret->parent, &ret->group, &ret->flags, &ret->started) == 5;
 }
 
+static bool proc_read_stat_of_living(pid_t pid, struct proc_stat *ret)
+{
+    return proc_read_stat(pid, ret) && ret->state != 'Z' && ret->state != 'X';
+}
+
 static bool proc_is_in_group(pid_t pid, pid_t pgid)
 {
     struct proc_stat stat;
 
-    return proc_read_stat(pid, &stat) && stat.group == pgid && stat.state != 'Z' && stat.state != 'X';
+    return proc_read_stat_of_living(pid, &stat) && stat.group == pgid;
 }
 
 pid_t proc_parent(pid_t pid)
@@ -256,7 +261,7 @@ static bool proc_may_get_environ(pid_t pid)
 {
     struct proc_stat stat;
 
-    return proc_read_stat(pid, &stat) && stat.state != 'Z' && stat.state != 'X' && !(stat.flags & PROC_KERNEL_THREAD);
+    return proc_read_stat_of_living(pid, &stat) && !(stat.flags & PROC_KERNEL_THREAD);
 }
 
 static void proc_await_environ(int fd, pid_t pid, struct proc_mark *mark, struct buf *into)
@@ -348,8 +353,10 @@ static size_t proc_end_round(struct proc_mark *mark, int signum, int64_t wait_ms
 
 static size_t proc_end(struct proc_mark *mark, int64_t grace_ms)
 {
-    size_t n_found = proc_end_round(mark, SIGTERM, grace_ms);
+    size_t n_found;
 
+    mark->n_waits = PROC_EXEC_WAITS;
+    n_found = proc_end_round(mark, SIGTERM, grace_ms);
     for (int i = 0; n_found > 0 && i < PROC_KILL_ROUNDS; i++)
         if (proc_end_round(mark, SIGKILL, PROC_KILL_WAIT_MS) == 0)
             break;
@@ -358,10 +365,10 @@ static size_t proc_end(struct proc_mark *mark, int64_t grace_ms)
 
 size_t proc_end_marked(const char *mark, int64_t grace_ms)
 {
-    return proc_end(&(struct proc_mark){ .text = mark, .n_waits = PROC_EXEC_WAITS }, grace_ms);
+    return proc_end(&(struct proc_mark){ .text = mark }, grace_ms);
 }
 
 size_t proc_end_orphans(const char *prefix, int64_t grace_ms)
 {
-    return proc_end(&(struct proc_mark){ .text = prefix, .is_prefix = true, .n_waits = PROC_EXEC_WAITS }, grace_ms);
+    return proc_end(&(struct proc_mark){ .text = prefix, .is_prefix = true }, grace_ms);
 }

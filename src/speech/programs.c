@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 100, READ_BYTES = 32768, LIST_MS = 5000, MOST_WORDS = 200, LAST_LINES = 3, LAST_WORDS_MS = 5000 };
+enum { GRACE_MS = 100, READ_BYTES = 32768, LIST_MS = 5000, MOST_WORDS = 200, LAST_LINES = 3 };
 
 struct program {
     const struct speech_program_row *row;
@@ -180,22 +180,12 @@ static bool has_text(const struct run *run, const char *line)
            (strstr(line, run->program->path) || memmem(line, strlen(line), run->text.p, run->text.n));
 }
 
-static bool has_ended_output(const struct run *run)
-{
-    struct pollfd fd = { .fd = run->ends.stdout_fd, .events = POLLIN };
-
-    return poll(&fd, 1, 0) > 0 && (fd.revents & POLLHUP);
-}
-
 /* What it said on standard error explains best why there is no sound. */
 static int explain(const struct run *run, int r, struct arena *a, struct err *e)
 {
+    char *lines = child_last_words(run->child, run->ends.stdout_fd, a, run->program->preload ? LAST_LINES : 1);
     const char *words = "";
-    char *lines;
 
-    if (has_ended_output(run))
-        child_wait_for_end(run->child, LAST_WORDS_MS);
-    lines = child_log_tail(child_log_of(run->child), a, CHILD_STDERR, run->program->preload ? LAST_LINES : 1);
     for (char *rest = lines, *line; rest && (line = strsep(&rest, "\n"));)
         if (!has_text(run, line))
             words = arena_printf(a, "%s%s%s", words, *words ? " " : "", line);

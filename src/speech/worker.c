@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { STOP_GRACE_MS = 50, READ_BYTES = 32768, N_LAST_WORDS = 2, LAST_WORDS_MS = 5000 };
+enum { STOP_GRACE_MS = 50, READ_BYTES = 32768, N_LAST_WORDS = 2 };
 
 struct speech_worker {
     const struct speech_engine *engine;
@@ -249,11 +249,8 @@ static int unavailable(const struct speech_engine *engine, const char *why, bool
 static int explain_start(const struct speech_worker *w, const struct err *why, struct err *e)
 {
     AUTO(arena_freep) struct arena *a = arena_new();
-    const char *words;
+    const char *words = child_last_words(w->child, w->ends.stdout_fd, a, N_LAST_WORDS);
 
-    if (!is_alive(w))
-        child_wait_for_end(w->child, LAST_WORDS_MS);
-    words = child_log_tail(child_log_of(w->child), a, CHILD_STDERR, N_LAST_WORDS);
     return unavailable(w->engine, *words ? words : why->text, true, e);
 }
 

@@ -8,6 +8,8 @@
 #include "net/http_client.h"
 #include "upstream.h"
 
+enum { IDLE_MS = 50 }; /* a limit that tests let pass */
+
 struct record {
     struct http_client *client;
     struct http_fetch *fetch;
@@ -19,6 +21,12 @@ struct record {
     atomic_bool is_paused, is_ended;
     atomic_size_t n_bytes;
 };
+
+/* Since the time that arg points to, and once more. */
+static inline bool has_the_limit_passed(void *arg)
+{
+    return clock_mono_ms() > *(const int64_t *)arg + 2 * IDLE_MS;
+}
 
 static inline void on_head(void *arg, const struct http_answer *head)
 {

@@ -6,8 +6,6 @@
         text, sizeof(text) - 1                                                                                         \
     }
 
-enum { IDLE_MS = 50 };
-
 static const struct slice three[] = { PIECE("one "), PIECE("two "), PIECE("three") };
 static const struct http_call_header type = { "content-type", "text/plain" };
 
@@ -67,11 +65,6 @@ static void a_paused_answer_goes_on_where_it_was(void **state)
         rig_close(&rig);
         rig = (struct rig){ 0 };
     }
-}
-
-static bool has_the_limit_passed(void *arg)
-{
-    return clock_mono_ms() > *(const int64_t *)arg + 2 * IDLE_MS;
 }
 
 static void hold_the_loop(void *arg)
