@@ -212,7 +212,6 @@ static void peer_meanwhile(const struct mcp_call *call, bool is_free)
 
 static int peer_run(struct mcp_peer *p, const struct mcp_request *q, struct peer_call *c, struct err *e)
 {
-    bool sends_at_once = p->link->ops->sends_at_once;
     struct net_wait wait = *c->call->wait;
     struct buf out;
     int r;
@@ -220,7 +219,7 @@ static int peer_run(struct mcp_peer *p, const struct mcp_request *q, struct peer
     wait.quiet_until_ms = &c->quiet_until_ms;
     buf_init(&out, LIMIT_MCP_FRAME);
     r = peer_write(q, c->id, c->call->on_progress || c->call->quiet_ms > 0, &out, e);
-    if (r == 0 && !sends_at_once)
+    if (r == 0 && !p->sends_at_once)
         peer_meanwhile(c->call, false);
     if (r == 0)
         r = peer_send(p,
@@ -234,7 +233,7 @@ static int peer_run(struct mcp_peer *p, const struct mcp_request *q, struct peer
                                           .wait = &wait },
                       e);
     buf_clear(&out);
-    if (r == 0 && sends_at_once)
+    if (r == 0 && p->sends_at_once)
         peer_meanwhile(c->call, true);
     return r < 0 ? r : peer_await(p, c, &wait, e);
 }
@@ -470,6 +469,7 @@ int mcp_peer_open(const struct mcp_peer_config *c, struct mcp_peer **ret, struct
 
     p->link = c->link;
     p->link_name = c->link->ops->name;
+    p->sends_at_once = c->link->ops->sends_at_once;
     p->pool = c->pool;
     p->on = c->on;
     pthread_mutex_init(&p->lock, NULL);

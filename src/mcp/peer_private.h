@@ -46,6 +46,7 @@ enum { PEER_QUICK, PEER_SLOW, N_PEER_LANES };
 struct mcp_peer {
     struct mcp_link *link; /* owned; NULL after close() */
     const char *link_name;
+    bool sends_at_once; /* the link's */
     struct pool *pool;
     struct mcp_peer_events on;
     pthread_mutex_t lock; /* guards all below */

@@ -3,6 +3,8 @@
 
 #define TEXT(s) "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"" s "\"}]}"
 
+enum { N_CLOSES = 300 };
+
 /* ---- what the caller does meanwhile ---- */
 
 struct meanwhile {
@@ -390,6 +392,26 @@ static void close_ends_calls_in_flight(void **state)
     one_clear(&o);
 }
 
+/* The link is gone while the call is prepared, sent, or awaited. */
+static void a_close_at_any_instant_ends_the_call(void **state)
+{
+    struct fake *f = *state;
+
+    f->serve = serve_never;
+    for (int i = 0; i < N_CLOSES; i++) {
+        struct one o;
+
+        fake_open(f, MCP_ERA_HANDSHAKE);
+        one_init(&o, f);
+        one_start(&o);
+        mcp_client_close(f->client);
+        one_join(&o);
+        assert_int_equal(o.r, -EPIPE);
+        one_clear(&o);
+        f->client = mcp_client_unref(f->client);
+    }
+}
+
 static void serve_failing(struct fake *f, const struct json_rpc_frame *frame, const struct mcp_send *s)
 {
     if (!fake_begin(f, frame))
@@ -450,6 +472,7 @@ int main(void)
         WITH_FAKE(progress_begins_the_quiet_time_anew),
         WITH_FAKE(the_end_of_the_connection_fails_every_call_with_its_reason),
         WITH_FAKE(close_ends_calls_in_flight),
+        WITH_FAKE(a_close_at_any_instant_ends_the_call),
         WITH_FAKE(a_send_that_fails_is_not_repeated),
         WITH_FAKE(a_response_that_came_counts_even_if_the_send_failed),
     };
